@@ -1,0 +1,194 @@
+"""Run experiments: ``python -m experiments NAME... | all [--smoke] [--as-published] [--seed S]``.
+
+An experiment is a module of this package with a docstring, whose first line is its title, and
+
+- ``run(*, smoke: bool, as_published: bool, seed: int) -> dict``: the numbers, nothing written.
+  NumPy and JAX arrays are fine; an infinite log score becomes ``null`` in the JSON, NaN is refused.
+  ``smoke`` is the same study at a size of seconds, ``as_published`` repeats the choices of the
+  published code where they differ from the paper's text.
+- ``table_rows(results) -> list of dict(quantity=, paper=, ours=, interval=)``: its rows of the
+  table in README.md, strings or numbers.
+- ``plot(results, path) -> None``, optional: one PNG.
+
+``table_rows`` and ``plot`` see the results as read back from the JSON (lists, ``None`` for an
+infinity), so that every figure and table is a function of the file on disk.
+"""
+
+import argparse
+import importlib
+import importlib.util
+import json
+import math
+import os
+import platform
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+
+NAMES = (
+    "policies",
+    "sample_size",
+    "other_scores",
+    "kernels",
+    "rank_deficient",
+    "imbalanced",
+    "agnostic",
+    "volume",
+    "impossibility",
+    "cifar10",
+    "employment",
+    "human_labels",
+    "annotators",
+    "coverage",
+    "attacks",
+)
+HERE = Path(__file__).parent
+RESULTS = HERE / "results"
+README = HERE / "README.md"
+BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"
+
+
+def available() -> tuple[str, ...]:
+    """The experiments whose module is here, in the order of the table."""
+    return tuple(name for name in NAMES if importlib.util.find_spec(f"experiments.{name}"))
+
+
+def to_json(value: Any) -> Any:
+    """Plain lists, dicts and numbers; an infinity becomes ``None``, NaN is an error."""
+    if isinstance(value, dict):
+        return {str(key): to_json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_json(item) for item in value]
+    if isinstance(value, str | bool | int | None):
+        return value
+    if not isinstance(value, float):
+        return to_json(np.asarray(value).tolist())
+    if math.isnan(value):
+        raise ValueError("expected numbers or infinities in the results, got NaN")
+    return value if math.isfinite(value) else None
+
+
+def environment() -> dict[str, Any]:
+    """Where the numbers come from: device, cores and versions."""
+    import jax
+    import jaxlib
+
+    import jgram
+
+    return {
+        "device": f"{jax.devices()[0].device_kind}, {os.cpu_count()} CPU cores",
+        "versions": {
+            "python": platform.python_version(),
+            "jgram": jgram.__version__,
+            "jax": jax.__version__,
+            "jaxlib": jaxlib.__version__,
+            "numpy": np.__version__,
+        },
+    }
+
+
+def run(name: str, out: Path, *, smoke: bool, as_published: bool, seed: int) -> Path:
+    """Run one experiment; write ``NAME.json`` and, where it has a figure, ``NAME.png``.
+
+    ``as_published`` runs are named ``NAME-as-published``, beside the default ones.
+    """
+    module = importlib.import_module(f"experiments.{name}")
+    start = time.perf_counter()
+    results = to_json(module.run(smoke=smoke, as_published=as_published, seed=seed))
+    record = {
+        "name": name,
+        "title": (module.__doc__ or name).strip().splitlines()[0],
+        "config": {"smoke": smoke, "as_published": as_published, "seed": seed},
+        "wall_seconds": round(time.perf_counter() - start, 3),  # compilation included
+        **environment(),
+        "rows": to_json(module.table_rows(results)),
+        "results": results,
+    }
+    out.mkdir(parents=True, exist_ok=True)
+    path = out / f"{name}{'-as-published' if as_published else ''}.json"
+    path.write_text(json.dumps(record, allow_nan=False, separators=(",", ":")) + "\n")
+    if hasattr(module, "plot"):
+        module.plot(results, path.with_suffix(".png"))
+    return path
+
+
+def table(results: Path) -> str:
+    """The Markdown table of every record in a folder, in the order of ``NAMES``."""
+
+    def show(cell: Any) -> str:
+        return f"{cell:.4g}" if isinstance(cell, float) else str(cell).replace("|", "\\|")
+
+    lines = ["| | quantity | paper | ours | interval | wall time | device |", "|---" * 7 + "|"]
+    for stem in [f"{name}{suffix}" for name in NAMES for suffix in ("", "-as-published")]:
+        path = results / f"{stem}.json"
+        if not path.exists():
+            continue
+        record = json.loads(path.read_text())
+        shared = f"{record['wall_seconds']:.1f} s | {record['device']}"
+        for row in record["rows"]:
+            cells = (row[key] for key in ("quantity", "paper", "ours", "interval"))
+            lines.append(f"| `{stem}` | {' | '.join(map(show, cells))} | {shared} |")
+            shared = " | "
+    return "\n".join(lines)
+
+
+def write_table(readme: Path, results: Path) -> None:
+    """Replace what stands between the two markers of the README by the current table."""
+    before, rest = readme.read_text().split(BEGIN)
+    after = rest.split(END)[1]
+    readme.write_text(f"{before}{BEGIN}\n{table(results)}\n{END}{after}")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The command line; returns the exit status, 1 where an experiment could not run."""
+    present = available()
+    parser = argparse.ArgumentParser(
+        prog="python -m experiments", description="The paper's tables and figures, and more."
+    )
+    add = parser.add_argument
+    add(
+        "names",
+        nargs="+",
+        choices=[*present, "all"],
+        metavar="NAME",
+        help=f"all, or any of: {', '.join(present)}",
+    )
+    add("--smoke", action="store_true", help="seconds instead of minutes")
+    add(
+        "--as-published",
+        action="store_true",
+        help="the published code's choices where they differ from the text",
+    )
+    add("--seed", type=int, default=0, help="default: 0")
+    add("--out", type=Path, help="default: experiments/results; with --smoke a temporary folder")
+    options = parser.parse_args(arguments)
+    names = present if "all" in options.names else tuple(options.names)
+    out = options.out or (
+        Path(tempfile.mkdtemp(prefix="jgram-smoke-")) if options.smoke else RESULTS
+    )
+    console, failed = Console(stderr=True), 0
+    for name in names:
+        console.rule(name)
+        try:
+            path = run(
+                name, out, smoke=options.smoke, as_published=options.as_published, seed=options.seed
+            )
+            print(path)
+        except ModuleNotFoundError as error:
+            failed += 1
+            console.print(f"{name}: needs {error.name}; pip install 'jgram\\[experiments]'")
+        except FileNotFoundError as error:
+            failed += 1
+            console.print(f"{name}: {error}")
+    if not options.smoke and out == RESULTS:
+        write_table(README, RESULTS)
+    return int(failed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
