@@ -131,7 +131,7 @@ def joint_table(
     _check_lengths(x_hat, y, weights)
     x_hat, y = jnp.asarray(x_hat), jnp.asarray(y)
     if x_hat.ndim == 1:
-        ones = jnp.ones(len(y), jnp.int32) if weights is None else jnp.asarray(weights)
+        ones = jnp.ones(len(y), jnp.int32) if weights is None else 1 * jnp.asarray(weights)
         cells = y.astype(jnp.int32) * d + x_hat.astype(jnp.int32)
         return jax.ops.segment_sum(ones, cells, num_segments=m * d).reshape(m, d)
     return jax.ops.segment_sum(memberships(x_hat, d, weights, x_hat.dtype), y, num_segments=m)

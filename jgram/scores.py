@@ -56,7 +56,7 @@ def plugin_log_score(
         >>> from jgram.kernels import RBF
         >>> x_hat, y = jnp.array([0, 0, 1, 1]), jnp.array([0.0, 0.1, 1.0, 1.1])
         >>> print(f"{plugin_log_score(x_hat, y, RBF(1.0)):.3f}")
-        -2.932
+        -2.931
 
     Reference: Definitions 4.6 and 4.9 of *Data Reliability Scoring*.
     """
