@@ -13,7 +13,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jgram.kernels import HIGHEST, RBF, Delta, Kernel, is_concrete, is_explicit, resolve, rows
+from jgram.kernels import (
+    HIGHEST,
+    RBF,
+    Delta,
+    Kernel,
+    as_pytree,
+    is_concrete,
+    is_explicit,
+    resolve,
+    rows,
+)
 from jgram.types import Array, Float, Int, Num
 
 __all__ = [
@@ -283,7 +293,7 @@ def gram(
     points = _points(y)
     z = memberships(x_hat, d, weights, points.dtype)
     total = jnp.sum(z)
-    return _tiled_gram(_as_pytree(kernel), points, z, block_size) / total**2
+    return _tiled_gram(as_pytree(kernel), points, z, block_size) / total**2
 
 
 def kernel_product(
@@ -304,7 +314,7 @@ def kernel_product(
         features = kernel.features(jnp.asarray(y))  # type: ignore[attr-defined]
         inner = jnp.matmul(features.T, z, precision=HIGHEST)
         return jnp.matmul(features, inner, precision=HIGHEST)
-    return _tiled_product(_as_pytree(kernel), _points(y), z, block_size)
+    return _tiled_product(as_pytree(kernel), _points(y), z, block_size)
 
 
 def _check_lengths(x_hat: Any, y: Any, weights: Any) -> None:
@@ -353,28 +363,6 @@ def _state(
         labels = jnp.asarray(x_hat).astype(jnp.int32)
         return GramState(sums, jax.ops.segment_sum(ones, labels, num_segments=num_classes))
     return GramState(sums, jnp.sum(z, axis=0))
-
-
-@jax.tree_util.register_static
-class _Function:
-    """A plain function of two observations as a static leafless pytree."""
-
-    def __init__(self, function: Any):
-        self.function = function
-
-    def __call__(self, y1: Any, y2: Any) -> Any:
-        return self.function(y1, y2)
-
-    def __hash__(self) -> int:
-        return hash(self.function)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Function) and self.function == other.function
-
-
-def _as_pytree(kernel: Kernel) -> Any:
-    leaves = jax.tree.leaves(kernel)
-    return _Function(kernel) if len(leaves) == 1 and leaves[0] is kernel else kernel
 
 
 def _points(y: Any) -> Array:

@@ -29,7 +29,14 @@ from jgram.gram import (
 from jgram.kernels import HIGHEST, RBF, Delta, Kernel, is_explicit, resolve
 from jgram.types import Array, Float, Int, Num
 
-__all__ = ["Linearisation", "influence", "leave_one_out", "linearise", "relabelling_gains"]
+__all__ = [
+    "Linearisation",
+    "contributions",
+    "influence",
+    "leave_one_out",
+    "linearise",
+    "relabelling_gains",
+]
 
 
 class Linearisation(NamedTuple):
@@ -102,12 +109,33 @@ def linearise(
     return _implicit(x_hat, jnp.asarray(y), kernel, d, weights, block_size)
 
 
+def contributions(linearisation: Linearisation, x_hat: Num[Array, "n ..."]) -> Float[Array, " n"]:
+    """What each record contributes to the log score: ``2 (h[n, x_hat_n] - d)``, of mean zero.
+
+    The influence function of the plug-in log score: ``std / sqrt(n)`` of the contributions is its
+    standard error, and the difference of two reports' contributions that of their comparison.
+
+    Args:
+        linearisation: From :func:`linearise` of the same, unweighted records.
+        x_hat: Labels ``[n]`` or soft reports ``[n, d]``.
+
+    Example:
+        >>> from jgram.kernels import delta
+        >>> x_hat = y = jnp.array([0, 0, 0, 0, 1])
+        >>> contributions(linearise(x_hat, y, delta), x_hat)
+        Array([-1.5, -1.5, -1.5, -1.5,  6. ], dtype=float32)
+    """
+    d = linearisation.influence.shape[1]
+    z = memberships(x_hat, d, None, linearisation.influence.dtype)
+    return 2.0 * (jnp.sum(z * linearisation.influence, axis=1) - d)
+
+
 def leave_one_out(
     linearisation: Linearisation,
     x_hat: Num[Array, "n ..."],
     weights: Num[Array, " n"] | None = None,
 ) -> Float[Array, " n"]:
-    """Exact log scores with one record left out each, ``[n]``, in ``O(n d^2)``.
+    """Exact change of the log score when one record is left out, for every record, ``O(n d^2)``.
 
     Args:
         linearisation: From :func:`linearise` of the same records.
@@ -120,15 +148,14 @@ def leave_one_out(
     Example:
         >>> from jgram.kernels import delta
         >>> x_hat = y = jnp.array([0, 0, 1, 1])
-        >>> loo = leave_one_out(linearise(x_hat, y, delta), x_hat)[0]
-        >>> bool(abs(loo - jnp.log((1 / 3 * 2 / 3) ** 2)) < 1e-5)
-        True
+        >>> change = leave_one_out(linearise(x_hat, y, delta), x_hat)[0]
+        >>> print(f"{change:.4f} {2 * jnp.log((1 / 3 * 2 / 3) / (1 / 2 * 1 / 2)):.4f}")
+        -0.2356 -0.2356
     """
     d = linearisation.influence.shape[1]
     z = memberships(x_hat, d, weights, linearisation.influence.dtype)
-    change = _log_ratio(linearisation, -z)
-    left = linearisation.total - jnp.sum(z, axis=1)
-    return linearisation.log_score + change + 2 * d * jnp.log(linearisation.total / left)
+    share = jnp.sum(z, axis=1) / linearisation.total
+    return _log_ratio(linearisation, -z) - 2 * d * jnp.log1p(-share)
 
 
 def relabelling_gains(linearisation: Linearisation, x_hat: Int[Array, " n"]) -> Float[Array, "n d"]:
@@ -160,12 +187,13 @@ def _log_ratio(linearisation: Linearisation, change: Array) -> Array:
     ``M' = M + phi c^T / N`` gives ``det G' / det G = (1 + c.h / N)^2 + (c^T G^-1 c) r / N^2``.
     """
     n = linearisation.total
-    first = 1.0 + jnp.sum(change * linearisation.influence, axis=1) / n
+    step = jnp.sum(change * linearisation.influence, axis=1) / n
     spread = jnp.sum(change * jnp.matmul(change, linearisation.inverse, precision=HIGHEST), axis=1)
-    ratio = first**2 + spread * linearisation.residual / n**2
+    # The ratio less 1: it is about 1/n, and sums over n of its logarithm must be right.
+    excess = step * (2.0 + step) + spread * linearisation.residual / n**2
     # Below the rounding of (1 + c.h/N)^2 the remaining determinant is numerically zero.
-    tiny = (8 * jnp.finfo(ratio.dtype).eps) ** 2
-    return jnp.where(ratio > tiny, jnp.log(jnp.where(ratio > tiny, ratio, 1.0)), -jnp.inf)
+    left = excess > -1.0 + 8 * jnp.finfo(excess.dtype).eps
+    return jnp.where(left, jnp.log1p(jnp.where(left, excess, 0.0)), -jnp.inf)
 
 
 def _project(kernel: Any, y: Array, matrix: Array) -> Array:

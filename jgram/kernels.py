@@ -230,6 +230,23 @@ linear = Linear()
 rbf = RBF()
 
 
+@jax.tree_util.register_static
+@dataclass(frozen=True)
+class _Function:
+    """A plain function of two observations as a pytree without leaves: it can pass into jit."""
+
+    function: Callable[[Any, Any], Any]
+
+    def __call__(self, y1: Any, y2: Any) -> Any:
+        return self.function(y1, y2)
+
+
+def as_pytree(kernel: Kernel) -> Any:
+    """The kernel as a pytree, so that internal jitted functions take it as an argument."""
+    leaves = jax.tree.leaves(kernel)
+    return _Function(kernel) if len(leaves) == 1 and leaves[0] is kernel else kernel
+
+
 def is_explicit(kernel: Kernel) -> bool:
     """Whether the kernel has finite-dimensional ``features``."""
     return hasattr(kernel, "features")
@@ -351,4 +368,6 @@ def describe(kernel: Kernel) -> str:
             return "pseudo-posterior"
         case RandomFeatures():
             return f"random_features(num_features={2 * len(kernel.frequencies)})"
+        case _Function():
+            return describe(kernel.function)
     return getattr(kernel, "__name__", type(kernel).__name__)
