@@ -193,11 +193,8 @@ def check_observations(
     values = blocks[name] if list(columns) == [name] else np.column_stack(list(blocks.values()))
     if kind == "probability":
         _refuse_improbable(values, name)
-    constant = [
-        part
-        for part, column in zip(names, values.reshape(len(values), -1).T, strict=True)
-        if column[0] == column.min() == column.max()
-    ]
+    lowest, highest = values.min(axis=0), values.max(axis=0)
+    constant = [part for part, same in zip(names, np.ravel(lowest == highest), strict=True) if same]
     warning = f"constant observation columns say nothing: {_listing(constant)}"
     return Observations(values, kind, names, (warning,) if constant else ())
 
