@@ -1,0 +1,134 @@
+"""Pictures of results: arrays in, matplotlib Axes drawn on, nothing computed.
+
+matplotlib comes with `pip install 'jgram[cli]'` and is imported only when a figure is made.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["figure", "plot_pairwise", "plot_scores", "save"]
+
+_SCORE, _FLOOR, _TEXT = "#1f4e79", "#b9bec5", "#333333"
+
+
+def figure(
+    width: float = 7.0, height: float = 4.0, columns: int = 1
+) -> "tuple[Figure, list[Axes]]":
+    """A figure with a row of Axes, without any global plotting state.
+
+    Args:
+        width: Inches.
+        height: Inches.
+        columns: The number of Axes.
+
+    Returns:
+        The figure and its Axes.
+
+    Raises:
+        ValueError: matplotlib is not installed.
+
+    Example:
+        >>> drawing, (axes,) = figure()
+        >>> plot_scores(axes, ["a", "b"], [-3.0, -2.0], [(-3.5, -2.5), (-2.4, -1.6)])
+        >>> [label.get_text() for label in axes.get_yticklabels()]
+        ['b', 'a']
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise ValueError("plots take matplotlib: pip install 'jgram[cli]'") from None
+    drawing = Figure(figsize=(width, height), layout="constrained")
+    return drawing, list(np.ravel(drawing.subplots(1, columns)))
+
+
+def save(drawing: "Figure", path: str | Path) -> None:
+    """Write a figure to a file whose suffix names the format.
+
+    Args:
+        drawing: The figure.
+        path: For example `ranking.png`, `.pdf` or `.svg`.
+
+    Raises:
+        ValueError: A suffix that is no format of matplotlib's.
+    """
+    formats = drawing.canvas.get_supported_filetypes()
+    if Path(path).suffix.removeprefix(".").lower() not in formats:
+        raise ValueError(f"{path}: expected a figure file such as .png, .pdf or .svg")
+    drawing.savefig(path, dpi=200)
+
+
+def plot_scores(
+    axes: "Axes",
+    names: Sequence[str],
+    log_scores: Sequence[float],
+    intervals: Sequence[tuple[float, float]],
+    *,
+    floors: Sequence[tuple[float, float]] | None = None,
+) -> None:
+    """Log scores with intervals, best on top, beside the noise that each must stand out of.
+
+    Args:
+        axes: Where to draw.
+        names: Of the reports.
+        log_scores: `[t]`; a report whose score is `-inf` is listed without a point.
+        intervals: `[t]` lowest and highest log score.
+        floors: `[t]` mean and standard deviation of each report's noise floor, drawn as a band
+            of two standard deviations.
+    """
+    order = sorted(range(len(names)), key=lambda i: (np.isfinite(log_scores[i]), log_scores[i]))
+    for row, i in enumerate(order):
+        if floors is not None and np.all(np.isfinite(floors[i])):
+            mean, deviation = floors[i]
+            label = "noise floor (labels permuted), ± 2 sd" if row == 0 else None
+            axes.barh(row, 4 * deviation, left=mean - 2 * deviation, height=0.62, color=_FLOOR,
+                      alpha=0.6, label=label)  # fmt: skip
+            axes.plot([mean, mean], [row - 0.31, row + 0.31], color="white", lw=1.5)
+        if not np.isfinite(log_scores[i]):
+            axes.annotate("no score (log score is −∞)", (0.02, row), color=_TEXT, va="center",
+                          xycoords=("axes fraction", "data"))  # fmt: skip
+            continue
+        low, high = intervals[i]
+        if np.isfinite([low, high]).all():
+            axes.plot([low, high], [row, row], color=_SCORE, lw=2.2, solid_capstyle="butt")
+        label = "log score, 95% interval" if row == len(order) - 1 else None
+        axes.plot(log_scores[i], row, "o", color=_SCORE, ms=7, label=label)
+    axes.set_yticks(range(len(order)), [names[i] for i in order])
+    axes.set_ylim(-0.6, len(order) - 0.4)
+    axes.set_xlabel("log score")
+    axes.margins(x=0.06)
+    axes.grid(axis="x", color="#e3e6ea", lw=0.8)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.tick_params(axis="y", length=0)
+    axes.get_figure().legend(  # pyright: ignore[reportOptionalMemberAccess]
+        loc="outside lower center", ncols=2, frameon=False, fontsize="small"
+    )
+
+
+def plot_pairwise(axes: "Axes", names: Sequence[str], probabilities: np.ndarray) -> None:
+    """How probable it is that the row's report is better than the column's.
+
+    Args:
+        axes: Where to draw.
+        names: Of the reports, best first.
+        probabilities: `[t, t]`; the diagonal is not shown.
+    """
+    shown = np.array(probabilities, float)
+    np.fill_diagonal(shown, np.nan)
+    axes.imshow(shown, vmin=0, vmax=1, cmap="RdBu")
+    for (i, j), value in np.ndenumerate(shown):
+        if i != j:
+            axes.text(j, i, f"{value:.2f}", ha="center", va="center", fontsize="small",
+                      color="white" if abs(value - 0.5) > 0.35 else _TEXT)  # fmt: skip
+    axes.set_xticks(range(len(names)), names, rotation=30, ha="right")
+    axes.set_yticks(range(len(names)), names)
+    axes.set_title("P(row is better than column)", fontsize="medium")
+    axes.spines[:].set_visible(False)
+    axes.tick_params(length=0)
