@@ -21,7 +21,7 @@ import numpy as np
 
 from jgram.determinant import eliminate_gram, eliminate_sums, log_determinant_of_sums
 from jgram.gram import gram, infer_num_classes, joint_table, memberships
-from jgram.influence import contributions, leave_one_out, linearise
+from jgram.influence import Linearisation, contributions, leave_one_out, linearise
 from jgram.kernels import HIGHEST, Delta, Kernel, as_pytree, is_explicit, resolve
 from jgram.types import Array, Int, Key, Num
 
@@ -48,23 +48,32 @@ class Uncertainty:
 
     Attributes:
         log_score: The plug-in value, ``-inf`` where there is none.
-        standard_error: ``2 sd(h[n, x_hat_n]) / sqrt(n)``, the infinitesimal jackknife; NaN-free:
-            ``inf`` where the log score is ``-inf``.
+        standard_error: ``2 sd(h[n, x_hat_n]) / sqrt(n)``, the infinitesimal jackknife; ``inf``
+            where the log score is ``-inf``. Above about 1 the score is too near its noise floor
+            for it, and for anything built on it, to be right.
         bias: Jackknife estimate of ``E[log_score] - truth``: noise has volume, so small data score
-            too high. ``None`` where a single record carries a class.
+            too high. ``None`` where it cannot be told: a record carries a class alone, or the
+            standard error is 1 or more.
+        rank: Numerical rank of the Gram matrix.
+        pivots: ``[d]`` of the elimination, the last the smallest.
+        lengths: ``[d]``, ``sqrt(G[k, k])``.
+        inverse: ``G^-1``, ``[d, d]``; 0 where the log score is ``-inf``.
         contributions: ``[n]``, of mean zero (:func:`jgram.influence.contributions`).
     """
 
     log_score: float
     standard_error: float
     bias: float | None
+    rank: int
+    pivots: np.ndarray = field(repr=False)
+    lengths: np.ndarray = field(repr=False)
+    inverse: np.ndarray = field(repr=False)
     contributions: np.ndarray = field(repr=False)
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Normal interval of the log score, moved by the bias where that is known."""
-        centre = self.log_score - (self.bias or 0.0)
+        """Normal interval of the log score; its measured coverage is in experiments/README.md."""
         half = normal_quantile(confidence) * self.standard_error
-        return centre - half, centre + half
+        return self.log_score - half, self.log_score + half
 
 
 @dataclass(frozen=True)
@@ -72,8 +81,7 @@ class Comparison:
     """Two reports of the same records, compared record by record.
 
     Attributes:
-        log_ratio: Log score of the first less that of the second, corrected for the difference of
-            their biases where both are known.
+        log_ratio: Log score of the first less that of the second.
         standard_error: Of the log ratio, paired.
         interval: Of the log ratio.
         probability: That the first is better: normal, no prior.
@@ -192,34 +200,60 @@ def uncertainties(
     with jax.enable_x64(True):
         kernel = as_pytree(resolve(kernel, y))
         stacked = np.stack([np.asarray(report) for report in reports.values()])
-        found = _linearise_all(kernel, jnp.asarray(stacked), jnp.asarray(y), d)
-        found = [np.asarray(part, np.float64) for part in found]
-    return {name: _uncertainty(*parts) for name, *parts in zip(reports, *found, strict=True)}
+        points, n = jnp.asarray(y), len(np.asarray(y))
+        # Few distinct shapes, few compilations: pad with records of weight 0.
+        padding = _padded_length(n) - n
+        stacked = np.pad(stacked, [(0, 0), (0, padding)] + [(0, 0)] * (stacked.ndim - 2))
+        points = jnp.pad(points, [(0, padding)] + [(0, 0)] * (points.ndim - 1), mode="edge")
+        weights = jnp.arange(n + padding) < n
+        found = jax.device_get(_linearise_all(kernel, jnp.asarray(stacked), points, weights, d))
+    linearised, parts, changes = found
+    return {
+        name: _uncertainty(
+            jax.tree.map(lambda leaf, i=i: leaf[i], linearised), parts[i, :n], changes[i, :n]
+        )
+        for i, name in enumerate(reports)
+    }
+
+
+def _padded_length(n: int) -> int:
+    """The next of 16 sizes to every doubling."""
+    step = 1 << max(0, n.bit_length() - 5)
+    return -(-n // step) * step
 
 
 @partial(jax.jit, static_argnames="num_classes")
 def _linearise_all(
-    kernel: Any, x_hats: Array, y: Array, num_classes: int
-) -> tuple[Array, Array, Array]:
-    """Log scores ``[t]``, contributions ``[t, n]`` and mean leave-one-out changes ``[t]``."""
+    kernel: Any, x_hats: Array, y: Array, weights: Array, num_classes: int
+) -> tuple[Linearisation, Array, Array]:
+    """Small parts of linearisations, contributions and leave-one-out changes ``[t, n]``."""
 
-    def one(x_hat: Array) -> tuple[Array, Array, Array]:
-        found = linearise(x_hat, y, kernel, num_classes=num_classes)
-        changes = leave_one_out(found, x_hat)
-        return found.log_score, contributions(found, x_hat), jnp.mean(changes)
+    def one(x_hat: Array) -> tuple[Linearisation, Array, Array]:
+        found = linearise(x_hat, y, kernel, num_classes=num_classes, weights=weights)
+        parts, changes = contributions(found, x_hat), leave_one_out(found, x_hat, weights)
+        empty = jnp.zeros(0, y.dtype)
+        return found._replace(influence=empty, residual=empty), parts, changes
 
     return jax.vmap(one)(x_hats)
 
 
-def _uncertainty(log_score: np.ndarray, parts: np.ndarray, change: np.ndarray) -> Uncertainty:
+def _uncertainty(found: Linearisation, parts: np.ndarray, changes: np.ndarray) -> Uncertainty:
     n = len(parts)
-    if not np.isfinite(log_score):
-        return Uncertainty(-np.inf, np.inf, None, np.zeros(n))
+    log_score = float(found.log_score)
+    error, bias = np.inf, None
+    if np.isfinite(log_score) and n > 1:
+        error = float(parts.std(ddof=1, dtype=np.float64) / sqrt(n))
+        if error < 1.0 and np.isfinite(changes).all():
+            bias = float((n - 1) * changes.mean(dtype=np.float64))
     return Uncertainty(
-        log_score=float(log_score),
-        standard_error=float(parts.std(ddof=1) / sqrt(n)) if n > 1 else np.inf,
-        bias=float((n - 1) * change) if np.isfinite(change) else None,
-        contributions=parts,
+        log_score=log_score,
+        standard_error=error,
+        bias=bias,
+        rank=int(found.elimination.rank),
+        pivots=found.elimination.pivots,
+        lengths=found.lengths,
+        inverse=found.inverse,
+        contributions=parts if np.isfinite(log_score) else np.zeros(n),
     )
 
 
@@ -289,8 +323,6 @@ def compare_uncertainties(
         error = np.inf if not any(finite) else 0.0
     else:
         ratio = first.log_score - second.log_score
-        if first.bias is not None and second.bias is not None:
-            ratio -= first.bias - second.bias
         paired = first.contributions - second.contributions
         error = float(paired.std(ddof=1) / sqrt(len(paired))) if len(paired) > 1 else np.inf
     half = quantile * error

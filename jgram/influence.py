@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jgram.determinant import eliminate_gram, eliminate_sums
+from jgram.determinant import Elimination, eliminate_gram, eliminate_sums
 from jgram.gram import (
     BLOCK_SIZE,
     gram_state,
@@ -43,20 +43,25 @@ class Linearisation(NamedTuple):
     """A log score and all that is needed to change one record of it.
 
     Attributes:
-        log_score: ``log det G``.
+        elimination: Log score, rank and pivots (:class:`jgram.determinant.Elimination`).
         influence: ``h``, ``[n, d]``; all 0 where the log score is ``-inf``.
         inverse: ``G^-1``, ``[d, d]``; 0 where the log score is ``-inf``.
+        lengths: ``sqrt(G[k, k])``, ``[d]``.
         residual: ``[n]``, squared length of ``phi_n`` outside the span of the class means.
         total: ``N``, the number of records or their total weight.
-        rank: Numerical rank of ``G``.
     """
 
-    log_score: Float[Array, ""]
+    elimination: Elimination
     influence: Float[Array, "n d"]
     inverse: Float[Array, "d d"]
+    lengths: Float[Array, " d"]
     residual: Float[Array, " n"]
     total: Float[Array, ""]
-    rank: Int[Array, ""]
+
+    @property
+    def log_score(self) -> Float[Array, ""]:
+        """``log det G``."""
+        return self.elimination.log_determinant
 
 
 def influence(
@@ -223,12 +228,12 @@ def _explicit(x_hat: Any, y: Array, kernel: Any, d: int, weights: Any) -> Linear
     else:
         squares = jnp.sum(kernel.features(y) ** 2, axis=1)
     return Linearisation(
-        log_score=found.log_determinant,
+        elimination=found,
         influence=jnp.matmul(inside, inverse_upper.T, precision=HIGHEST),
         inverse=jnp.matmul(inverse_upper, inverse_upper.T, precision=HIGHEST),
         residual=jnp.maximum(squares - jnp.sum(inside**2, axis=1), 0.0),
+        lengths=jnp.linalg.norm(means, axis=1),
         total=jnp.sum(state.counts).astype(means.dtype),
-        rank=found.rank,
     )
 
 
@@ -251,10 +256,10 @@ def _implicit(
     inside = jnp.matmul(mean, inverse_lower.T, precision=HIGHEST)
     squares = jnp.ones(len(y), dtype) if isinstance(kernel, RBF) else jax.vmap(kernel)(y, y)
     return Linearisation(
-        log_score=found.log_determinant,
+        elimination=found,
         influence=jnp.matmul(inside, inverse_lower, precision=HIGHEST),
         inverse=jnp.matmul(inverse_lower.T, inverse_lower, precision=HIGHEST),
         residual=jnp.maximum(squares - jnp.sum(inside**2, axis=1), 0.0),
+        lengths=jnp.sqrt(jnp.maximum(jnp.diagonal(gram), 0.0)),
         total=total,
-        rank=found.rank,
     )
