@@ -27,6 +27,7 @@ __all__ = [
 ]
 
 Kind = Literal["categorical", "numeric", "probability"]
+Missing = Literal["raise", "drop"]
 
 _LARGEST = 1e18  # squares of larger numbers overflow float32
 _MISSING_WORDS = frozenset(["", "na", "n/a", "#n/a", "nan", "nat", "none", "null", "<na>"])
@@ -63,7 +64,7 @@ def encode_labels(
     name: str = "x_hat",
     classes: Sequence[Any] | None = None,
     num_classes: int | None = None,
-    missing: Literal["raise", "drop"] = "raise",
+    missing: Missing = "raise",
 ) -> EncodedLabels:
     """Labels of any type as 0-based int32 codes, their class names kept.
 
@@ -101,7 +102,7 @@ def encode_reports(
     *,
     classes: Sequence[Any] | None = None,
     num_classes: int | None = None,
-    missing: Literal["raise", "drop"] = "raise",
+    missing: Missing = "raise",
 ) -> dict[str, EncodedLabels]:
     """Several reports of the same records as codes over one common class set.
 
