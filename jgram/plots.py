@@ -82,24 +82,22 @@ def plot_scores(
         floors: `[t]` mean and standard deviation of each report's noise floor, drawn as a band
             of two standard deviations.
     """
-    order = sorted(range(len(names)), key=lambda i: (np.isfinite(log_scores[i]), log_scores[i]))
-    for row, i in enumerate(order):
-        if floors is not None and np.all(np.isfinite(floors[i])):
-            mean, deviation = floors[i]
-            label = "noise floor (labels permuted), ± 2 sd" if row == 0 else None
-            axes.barh(row, 4 * deviation, left=mean - 2 * deviation, height=0.62, color=_FLOOR,
-                      alpha=0.6, label=label)  # fmt: skip
-            axes.plot([mean, mean], [row - 0.31, row + 0.31], color="white", lw=1.5)
-        if not np.isfinite(log_scores[i]):
-            axes.annotate("no score (log score is −∞)", (0.02, row), color=_TEXT, va="center",
-                          xycoords=("axes fraction", "data"))  # fmt: skip
-            continue
-        low, high = intervals[i]
-        if np.isfinite([low, high]).all():
-            axes.plot([low, high], [row, row], color=_SCORE, lw=2.2, solid_capstyle="butt")
-        label = "log score, 95% interval" if row == len(order) - 1 else None
-        axes.plot(log_scores[i], row, "o", color=_SCORE, ms=7, label=label)
-    axes.set_yticks(range(len(order)), [names[i] for i in order])
+    values = np.asarray(log_scores, float)
+    order = np.argsort(values, kind="stable")
+    rows = np.flatnonzero(np.isfinite(values[order]))
+    scored = order[rows]
+    if floors is not None:
+        mean, deviation = np.asarray(floors, float)[scored].reshape(-1, 2).T
+        axes.barh(rows, 4 * deviation, 0.62, left=mean - 2 * deviation, color=_FLOOR, alpha=0.6,
+                  label="noise floor (labels permuted), ± 2 sd")  # fmt: skip
+        axes.vlines(mean, rows - 0.31, rows + 0.31, color="white", lw=1.5)
+    low, high = np.asarray(intervals, float)[scored].reshape(-1, 2).T
+    axes.hlines(rows, low, high, color=_SCORE, lw=2.2)
+    axes.plot(values[scored], rows, "o", color=_SCORE, ms=7, label="log score, 95% interval")
+    for row in sorted(set(range(len(order))) - set(rows)):
+        axes.annotate("no score: log score is −∞", (0.02, row), color=_TEXT, va="center",
+                      xycoords=("axes fraction", "data"))  # fmt: skip
+    axes.set_yticks(range(len(order)), [names[int(i)] for i in order])
     axes.set_ylim(-0.6, len(order) - 0.4)
     axes.set_xlabel("log score")
     axes.margins(x=0.06)
