@@ -1,0 +1,428 @@
+"""Findings: what stands between a score and a decision, each with its number and what to do."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jgram.determinant import default_tolerance
+from jgram.gram import gram
+from jgram.inference import NoiseFloor, Uncertainty, compare_uncertainties, uncertainties
+from jgram.kernels import RBF, Delta, Kernel, is_explicit, resolve
+
+__all__ = [
+    "Finding",
+    "IndependenceCheck",
+    "bandwidth_sensitivity",
+    "conditional_independence",
+    "diagnose",
+    "relabelling",
+    "structural_zero",
+]
+
+RARE = 30
+NEAR_MIXTURE = 0.1
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing to know before acting on a score.
+
+    Attributes:
+        name: What was looked at, one word or two.
+        level: ``"note"``, ``"warning"`` (the number is less sure than it looks) or ``"fatal"``
+            (there is no number).
+        message: One sentence with the figure.
+        advice: What to do about it.
+        value: The figure itself.
+    """
+
+    name: str
+    level: Literal["note", "warning", "fatal"]
+    message: str
+    advice: str
+    value: float | int | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The finding as JSON-able data."""
+        return asdict(self)
+
+
+def structural_zero(x_hat: Any, y: Any, kernel: Kernel, classes: Sequence[Any]) -> Finding | None:
+    """Why the log score is ``-inf`` however many records there are, or ``None`` where it is not so.
+
+    Args:
+        x_hat: Labels ``[n]`` or soft reports ``[n, d]``.
+        y: Observations ``[n, ...]``.
+        kernel: A resolved kernel.
+        classes: The ``d`` class names.
+
+    Example:
+        >>> structural_zero(np.array([0, 1]), np.zeros((2, 1)), RBF(1.0), ["a", "b", "c"]).message
+        "class 'c' is never reported: the score is 0 by definition"
+    """
+    d = len(classes)
+    counts = _class_counts(x_hat, d)
+    if (counts == 0).any():
+        missing = [classes[k] for k in np.flatnonzero(counts == 0)]
+        names = ", ".join(map(repr, missing[:5])) + (", ..." if len(missing) > 5 else "")
+        one = len(missing) == 1
+        return Finding(
+            "never reported",
+            "fatal",
+            f"class{'' if one else 'es'} {names} {'is' if one else 'are'} never reported: the "
+            "score is 0 by definition",
+            "leave the class out of classes=, or merge it with another in all reports",
+            len(missing),
+        )
+    if isinstance(kernel, Delta):
+        outcomes = len(np.unique(np.asarray(y)))
+        if outcomes < d:
+            return Finding(
+                "too few outcomes",
+                "fatal",
+                f"{outcomes} distinct outcomes cannot tell {d} classes apart: the score is 0 for "
+                "every report",
+                f"observe at least {d} distinct outcomes: more bins, or a second observation",
+                outcomes,
+            )
+    elif is_explicit(kernel):
+        one = jnp.asarray(y)[:1]
+        features = kernel.features(one).shape[1]  # type: ignore[attr-defined]
+        if features < d:
+            return Finding(
+                "too few features",
+                "fatal",
+                f"{features} features cannot span {d} classes: the Gram matrix has rank at most "
+                f"{features}, the score is 0 for every report",
+                f"use rbf, whose rank is full, features of {d} or more dimensions, or the top-"
+                f"{features} volume, plugin_log_score(..., rank={features})",
+                features,
+            )
+    else:
+        values = np.asarray(y)
+        distinct = len(np.unique(values.reshape(len(values), -1), axis=0))
+        if distinct < d:
+            return Finding(
+                "too few outcomes",
+                "fatal",
+                f"{distinct} distinct observations cannot tell {d} classes apart: the score is 0 "
+                "for every report",
+                f"observe at least {d} distinct values",
+                distinct,
+            )
+    return None
+
+
+def diagnose(
+    x_hat: Any,
+    y: Any,
+    kernel: Kernel,
+    found: Uncertainty,
+    classes: Sequence[Any],
+    floor: NoiseFloor | None = None,
+) -> list[Finding]:
+    """All findings about one report, the gravest first.
+
+    Args:
+        x_hat: Labels ``[n]`` or soft reports ``[n, d]``.
+        y: Observations ``[n, ...]``.
+        kernel: The resolved kernel of the score.
+        found: Its :class:`jgram.inference.Uncertainty`.
+        classes: The ``d`` class names.
+        floor: Its noise floor, where it was computed.
+
+    Example:
+        >>> from jgram.kernels import Delta
+        >>> x_hat = y = np.repeat([0, 1], 20)
+        >>> found = uncertainties({"": x_hat}, y, Delta(2))[""]
+        >>> [finding.name for finding in diagnose(x_hat, y, Delta(2), found, ["no", "yes"])]
+        ['rare class']
+    """
+    findings = []
+    fatal = structural_zero(x_hat, y, kernel, classes)
+    if fatal:
+        return [fatal]
+    if not np.isfinite(found.log_score):
+        return [_merged(x_hat, y, kernel, found, classes)]
+    counts = _class_counts(x_hat, len(classes))
+    rarest = int(np.argmin(counts))
+    if counts[rarest] < RARE:
+        alone = counts[rarest] < 2
+        findings.append(
+            Finding(
+                "rare class",
+                "warning",
+                f"class {classes[rarest]!r} is reported {counts[rarest]:g} times"
+                + (
+                    ": with one record there is no unbiased score and no bias estimate"
+                    if alone
+                    else ""
+                ),
+                f"intervals want about {RARE} records of every class: merge some or collect more",
+                float(counts[rarest]),
+            )
+        )
+    if found.standard_error >= 1.0:
+        findings.append(
+            Finding(
+                "near singular",
+                "warning",
+                f"the standard error of the log score is {found.standard_error:.2f}: the score is "
+                "so near zero that intervals do not hold",
+                "treat the report as not separable from noise; collect more records or better "
+                "observations",
+                found.standard_error,
+            )
+        )
+    smallest = float(found.pivots[-1])
+    if smallest < NEAR_MIXTURE:
+        inflation = np.diagonal(found.inverse) * found.lengths**2
+        worst = int(np.argmax(inflation))
+        findings.append(
+            Finding(
+                "near mixture",
+                "note",
+                f"the observations of class {classes[worst]!r} are nearly a mixture of other "
+                f"classes' (relative distance {smallest:.3f})",
+                "the score rests on this class; an observation that tells it apart would help most",
+                smallest,
+            )
+        )
+    if floor is not None and (floor.margin is None or floor.p_value >= 0.05):
+        findings.append(
+            Finding(
+                "inside the noise",
+                "warning",
+                f"labels permuted at random score as high with probability {floor.p_value:.2f}",
+                "the data cannot tell this report from labels without any information",
+                floor.p_value,
+            )
+        )
+    return findings
+
+
+def _class_counts(x_hat: Any, d: int) -> np.ndarray:
+    values = np.asarray(x_hat)
+    return values.sum(axis=0) if values.ndim == 2 else np.bincount(values, minlength=d)
+
+
+def _merged(
+    x_hat: Any, y: Any, kernel: Kernel, found: Uncertainty, classes: Sequence[Any]
+) -> Finding:
+    """Names the classes in the smallest combination that the observations do not see."""
+    d = len(classes)
+    with jax.enable_x64(True):
+        matrix = np.asarray(gram(x_hat, y, kernel, num_classes=d), np.float64)
+    scale = np.sqrt(np.maximum(np.diagonal(matrix), np.finfo(float).tiny))
+    values, vectors = np.linalg.eigh(matrix / scale[:, None] / scale)
+    names = [classes[k] for k in np.argsort(-np.abs(vectors[:, 0]))[:2]]
+    if values[0] < -1e-6 * d:
+        return Finding(
+            "not positive",
+            "fatal",
+            f"the kernel is not positive semi-definite: its Gram matrix has eigenvalue "
+            f"{values[0]:.2g} at unit diagonal",
+            "use a positive definite kernel",
+            float(values[0]),
+        )
+    return Finding(
+        "merged classes",
+        "fatal",
+        f"rank {found.rank} of {d}: the observations do not tell classes {names[0]!r} and "
+        f"{names[1]!r} apart from mixtures of the others (tolerance "
+        f"{default_tolerance(d, np.asarray(found.pivots).dtype):.1g})",
+        "merge the two classes, or observe something that differs between them",
+        found.rank,
+    )
+
+
+def relabelling(reports: Mapping[str, Any], classes: Sequence[Any]) -> list[Finding]:
+    """Pairs of reports that agree better once one of them is relabelled.
+
+    The score is blind to a permutation of the labels: two such reports can score alike while one
+    is wrong everywhere.
+
+    Args:
+        reports: Name to labels ``[n]``.
+        classes: The ``d`` class names.
+
+    Example:
+        >>> swapped = {"a": np.array([0, 1, 1, 0]), "b": np.array([1, 0, 0, 1])}
+        >>> [finding.value for finding in relabelling(swapped, ["no", "yes"])]
+        [0.0]
+    """
+    findings = []
+    names = [name for name, labels in reports.items() if np.ndim(labels) == 1]
+    d = len(classes)
+    for i, first in enumerate(names):
+        for second in names[i + 1 :]:
+            cells = np.asarray(reports[first]).astype(np.int64) * d + reports[second]
+            table = np.bincount(cells, minlength=d * d).reshape(d, d)
+            partner = _best_permutation(table)
+            agree = np.trace(table) / table.sum()
+            permuted = table[np.arange(d), partner].sum() / table.sum()
+            if permuted > agree + 0.05 and (partner != np.arange(d)).any():
+                moved = [k for k in range(d) if partner[k] != k]
+                words = ", ".join(f"{classes[k]!r} as {classes[partner[k]]!r}" for k in moved[:4])
+                findings.append(
+                    Finding(
+                        "relabelling",
+                        "warning",
+                        f"{second!r} agrees with {first!r} on {agree:.0%} of the records, and on "
+                        f"{permuted:.0%} when {second!r} is read with {words}",
+                        "the score cannot see a swap of class names: check which naming is right",
+                        float(agree),
+                    )
+                )
+    return findings
+
+
+def _best_permutation(table: np.ndarray) -> np.ndarray:
+    """Greedy one-to-one matching of rows to columns, largest cells first."""
+    left = table.astype(float)
+    partner = np.zeros(len(table), int)
+    for _ in range(len(table)):
+        row, column = np.unravel_index(np.argmax(left), left.shape)
+        partner[row] = column
+        left[row, :] = -1.0
+        left[:, column] = -1.0
+    return partner
+
+
+def bandwidth_sensitivity(
+    reports: Mapping[str, Any], y: Any, kernel: RBF, *, factors: Sequence[float] = (0.5, 2.0)
+) -> Finding | None:
+    """Whether the order of the reports depends on the bandwidth.
+
+    Under the model it cannot, beyond sampling error: every kernel orders reports alike.
+
+    Args:
+        reports: Name to labels ``[n]``.
+        y: Observations ``[n, ...]``.
+        kernel: The RBF kernel in use.
+        factors: Multiples of its bandwidth to try.
+
+    Returns:
+        A finding where some pair is separated at one bandwidth and separated the other way, or
+        changes order at all, at another; else ``None``.
+    """
+    kernel = resolve(kernel, y)  # type: ignore[assignment]
+    orders = {}
+    for factor in (1.0, *factors):
+        scaled = RBF(kernel.bandwidth * factor)
+        found = uncertainties(dict(reports), y, scaled)
+        orders[factor] = sorted(found, key=lambda name: -found[name].log_score)
+    changed = [factor for factor in factors if orders[factor] != orders[1.0]]
+    if not changed:
+        return None
+    return Finding(
+        "bandwidth",
+        "note",
+        f"the order of the reports is another one at {' and '.join(f'{f:g}' for f in changed)} "
+        f"times the bandwidth: {' > '.join(orders[changed[0]])}",
+        "reports that change places are not separated; do not act on their order",
+        float(len(changed)),
+    )
+
+
+@dataclass(frozen=True)
+class IndependenceCheck:
+    """Whether two reports compare alike through different observations or kernels.
+
+    If reports and observations are independent given the truth, the log ratio of two reports is
+    ``2 log |det Q_a / det Q_b|`` through *every* observation and kernel: a difference beyond
+    sampling error shows that they are not.
+
+    Attributes:
+        log_ratios: By observation or kernel.
+        standard_errors: Of the log ratios.
+        statistic: Wald statistic of their equality, chi-square under independence.
+        degrees_of_freedom: Number of log ratios less one.
+        p_value: Small where conditional independence fails.
+    """
+
+    log_ratios: dict[str, float]
+    standard_errors: dict[str, float]
+    statistic: float
+    degrees_of_freedom: int
+    p_value: float
+
+    def finding(self) -> Finding:
+        """The check in words."""
+        values = ", ".join(f"{name} {value:+.2f}" for name, value in self.log_ratios.items())
+        if self.p_value >= 0.05:
+            return Finding(
+                "conditional independence",
+                "note",
+                f"the log ratio is the same through every observation within sampling error "
+                f"({values}; p = {self.p_value:.2f})",
+                "no sign against the model; this does not prove it",
+                self.p_value,
+            )
+        return Finding(
+            "conditional independence",
+            "warning",
+            f"the log ratio differs with the observation beyond sampling error ({values}; "
+            f"p = {self.p_value:.2g})",
+            "reports and observations share causes besides the truth: the ranking may be an "
+            "artefact of the observation",
+            self.p_value,
+        )
+
+
+def conditional_independence(
+    first: Any,
+    second: Any,
+    observations: Mapping[str, tuple[Any, Kernel]],
+    *,
+    num_classes: int | None = None,
+) -> IndependenceCheck:
+    """Test that two reports compare alike through several observations or kernels.
+
+    Args:
+        first: Labels ``[n]``.
+        second: Labels ``[n]`` of the same records.
+        observations: Name to ``(y, kernel)``, at least two, all of the same records.
+        num_classes: ``d``.
+
+    Returns:
+        An :class:`IndependenceCheck`.
+
+    Raises:
+        ValueError: Fewer than two observations, or a report that scores ``-inf`` through one.
+
+    Example:
+        >>> from jgram.kernels import Delta
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.integers(0, 2, 2000)
+        >>> flip = lambda share: np.where(rng.random(2000) < share, 1 - x, x)
+        >>> sources = {name: (flip(0.2), Delta(2)) for name in ("left", "right")}
+        >>> conditional_independence(x, flip(0.1), sources).degrees_of_freedom
+        1
+
+    Reference: Proposition 4.3 (experiment agnosticism) of *Data Reliability Scoring*.
+    """
+    if len(observations) < 2:
+        raise ValueError(f"expected two observations or more, got {len(observations)}")
+    ratios, errors, parts = {}, {}, []
+    for name, (y, kernel) in observations.items():
+        found = uncertainties({"a": first, "b": second}, y, kernel, num_classes=num_classes)
+        for report in found.values():
+            if not np.isfinite(report.log_score):
+                raise ValueError(f"expected finite log scores, got -inf through {name!r}")
+        comparison = compare_uncertainties(found["a"], found["b"])
+        ratios[name], errors[name] = comparison.log_ratio, comparison.standard_error
+        parts.append(found["a"].contributions - found["b"].contributions)
+    paired = np.stack(parts).astype(np.float64)
+    covariance = np.cov(paired) / paired.shape[1]
+    contrast = np.eye(len(ratios))[1:] - np.eye(len(ratios))[0]
+    difference = contrast @ np.array(list(ratios.values()))
+    spread = contrast @ covariance @ contrast.T
+    statistic = float(difference @ np.linalg.pinv(spread, hermitian=True) @ difference)
+    degrees = len(ratios) - 1
+    p_value = float(jax.scipy.special.gammaincc(degrees / 2.0, statistic / 2.0))
+    return IndependenceCheck(ratios, errors, statistic, degrees, p_value)
