@@ -17,6 +17,7 @@ import numpy as np
 
 __all__ = [
     "EncodedLabels",
+    "EncodedReports",
     "Observations",
     "check_aligned",
     "check_observations",
@@ -39,6 +40,16 @@ class EncodedLabels:
     """A report as 0-based codes: `classes[codes[i]]` is the label of input row `rows[i]`."""
 
     codes: np.ndarray
+    classes: tuple[Any, ...]
+    rows: np.ndarray
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class EncodedReports:
+    """Several reports as codes by name, over one tuple of classes and the same rows."""
+
+    codes: dict[str, np.ndarray]
     classes: tuple[Any, ...]
     rows: np.ndarray
     warnings: tuple[str, ...] = ()
@@ -93,8 +104,10 @@ def encode_labels(
         >>> encoded.codes, encoded.classes
         (array([1, 0, 1], dtype=int32), ('cat', 'dog'))
     """
-    reports = {name: labels}
-    return encode_reports(reports, classes=classes, num_classes=num_classes, missing=missing)[name]
+    encoded = encode_reports(
+        {name: labels}, classes=classes, num_classes=num_classes, missing=missing
+    )
+    return EncodedLabels(encoded.codes[name], encoded.classes, encoded.rows, encoded.warnings)
 
 
 def encode_reports(
@@ -103,7 +116,7 @@ def encode_reports(
     classes: Sequence[Any] | None = None,
     num_classes: int | None = None,
     missing: Missing = "raise",
-) -> dict[str, EncodedLabels]:
+) -> EncodedReports:
     """Several reports of the same records as codes over one common class set.
 
     Args:
@@ -113,14 +126,14 @@ def encode_reports(
         missing: `"drop"` leaves out the records in which any report is missing.
 
     Returns:
-        The encoded labels by name, with the same classes and rows in each.
+        Codes int32 `[n]` by name, the classes, the rows kept, and warnings.
 
     Raises:
         ValueError: As `encode_labels`; reports of different lengths, indexes or label types.
 
     Example:
         >>> encoded = encode_reports({"ann": ["a", "b"], "bob": ["b", "c"]})
-        >>> encoded["bob"].codes, encoded["bob"].classes
+        >>> encoded.codes["bob"], encoded.classes
         (array([1, 2], dtype=int32), ('a', 'b', 'c'))
     """
     n = check_aligned(reports)
@@ -148,10 +161,10 @@ def encode_reports(
     codes = {}
     for name, (labels, inverse) in factors.items():
         _refuse_unknown(labels, inverse, columns[name], name, code_of, classes is not None)
-        codes[name] = np.zeros(n, np.int32)
-        codes[name][columns[name].present] = np.array([code_of[x] for x in labels], int)[inverse]
-    rows, warnings = np.flatnonzero(keep), tuple(_name_warnings(order))
-    return {name: EncodedLabels(codes[name][rows], order, rows, warnings) for name in codes}
+        full = np.zeros(n, np.int32)
+        full[columns[name].present] = np.array([code_of[x] for x in labels], int)[inverse]
+        codes[name] = full[keep]
+    return EncodedReports(codes, order, np.flatnonzero(keep), tuple(_name_warnings(order)))
 
 
 def check_observations(

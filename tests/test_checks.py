@@ -265,17 +265,17 @@ def test_suspicious_names_are_warned_of(labels, warning):
 
 def test_reports_share_one_class_set():
     encoded = encode_reports({"ann": ["a", "b", "b"], "bob": ["c", "b", "b"]})
-    assert encoded["ann"].classes == encoded["bob"].classes == ("a", "b", "c")
-    assert encoded["ann"].codes.tolist() == [0, 1, 1]
-    assert encoded["bob"].codes.tolist() == [2, 1, 1]
+    assert encoded.classes == ("a", "b", "c")
+    assert encoded.codes["ann"].tolist() == [0, 1, 1]
+    assert encoded.codes["bob"].tolist() == [2, 1, 1]
 
 
 def test_reports_drop_records_that_any_of_them_misses():
     encoded = encode_reports(
         {"ann": ["a", None, "b", "a"], "bob": ["a", "b", "b", None]}, missing="drop"
     )
-    assert encoded["bob"].codes.tolist() == [0, 1]
-    assert encoded["ann"].rows.tolist() == [0, 2]
+    assert encoded.codes["bob"].tolist() == [0, 1]
+    assert encoded.rows.tolist() == [0, 2]
 
 
 def test_reports_of_different_types_lengths_or_rows_are_refused():
