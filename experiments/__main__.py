@@ -86,7 +86,7 @@ def environment() -> dict[str, Any]:
             "python": platform.python_version(),
             "jgram": jgram.__version__,
             "jax": jax.__version__,
-            "jaxlib": jaxlib.__version__,
+            "jaxlib": jaxlib.version.__version__,
             "numpy": np.__version__,
         },
     }

@@ -1,0 +1,323 @@
+"""Ground truth, and sweeps of thousands of corrupted reports.
+
+Scores of categorical observations, Hamming and l2 errors are functions of the contingency table
+alone, so a sweep draws tables, not records: truth ``counts[x, y]`` and a transition give
+``counts[x, y, x_hat]`` exactly (:func:`jgram.policies.corrupt_counts`), at a cost independent of
+the number of records. Everything runs in 64-bit arithmetic, whatever ``jax_enable_x64`` says.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jgram.determinant import log_determinant_of_sums
+from jgram.policies import corrupt_counts
+from jgram.sampling import multinomial
+from jgram.types import Array, Float, Int, Key
+
+__all__ = [
+    "Trial",
+    "imbalanced_prior",
+    "low_rank_experiment",
+    "quantile_buckets",
+    "random_experiment",
+    "sweep",
+    "table_log_score",
+    "tidy",
+    "trial",
+    "trial_key",
+    "truth",
+    "truth_counts",
+]
+
+Score = Callable[[Array], Array]
+
+
+class Trial(NamedTuple):
+    """Corrupted reports against the truth: scalars, or arrays ``[..., trials]`` from a sweep.
+
+    Attributes:
+        scores: One number for each score asked for.
+        hamming: Number of records whose report is not the truth.
+        l2: Euclidean distance between the label vectors.
+    """
+
+    scores: dict[str, Any]
+    hamming: Any
+    l2: Any
+
+
+def random_experiment(
+    key: Key[Array, ""], num_classes: int, num_outcomes: int | None = None
+) -> Float[Array, "m d"]:
+    """A random experiment ``P[y, x]``: uniform entries, columns normalised (section 5.1).
+
+    Example:
+        >>> random_experiment(jax.random.key(0), 5).shape
+        (5, 5)
+    """
+    weights = jax.random.uniform(key, (num_outcomes or num_classes, num_classes))
+    return weights / jnp.sum(weights, axis=0)
+
+
+def low_rank_experiment(key: Key[Array, ""], num_classes: int, rank: int) -> Float[Array, "d d"]:
+    """A random experiment of prescribed rank: the last columns are mixtures of the first ``rank``.
+
+    Both the first columns and the mixing weights are uniform on the simplex.
+
+    Raises:
+        ValueError: ``rank`` is not in 1..d.
+
+    Example:
+        >>> P = low_rank_experiment(jax.random.key(0), 4, rank=2)
+        >>> int(jnp.linalg.matrix_rank(P, rtol=1e-5))
+        2
+
+    Reference: "Robustness under conditional linear dependence", appendix.
+    """
+    if not 1 <= rank <= num_classes:
+        raise ValueError(f"expected rank in 1..{num_classes}, got {rank}")
+    key_basis, key_mixture = jax.random.split(key)
+    basis = jax.random.dirichlet(key_basis, jnp.ones(num_classes), (rank,))
+    mixture = jax.random.dirichlet(key_mixture, jnp.ones(rank), (num_classes - rank,))
+    mixed = jnp.matmul(mixture, basis, precision=jax.lax.Precision.HIGHEST)
+    return jnp.concatenate([basis, mixed]).T
+
+
+def imbalanced_prior(num_classes: int, first: float = 0.7) -> Float[Array, " d"]:
+    """The first label with probability ``first``, the others alike.
+
+    Example:
+        >>> print(imbalanced_prior(4))
+        [0.7 0.1 0.1 0.1]
+    """
+    rest = jnp.full(num_classes - 1, (1.0 - first) / max(num_classes - 1, 1))
+    return jnp.concatenate([jnp.array([first], rest.dtype), rest])
+
+
+def truth(
+    key: Key[Array, ""],
+    n: int,
+    experiment: Float[Array, "m d"],
+    prior: Float[Array, " d"] | None = None,
+) -> tuple[Int[Array, " n"], Int[Array, " n"]]:
+    """True labels ``x`` and outcomes ``y`` of ``n`` records; the prior is uniform unless given.
+
+    Example:
+        >>> x, y = truth(jax.random.key(0), 100, jnp.eye(3))
+        >>> bool((x == y).all())
+        True
+    """
+    key_x, key_y = jax.random.split(key)
+    prior = jnp.ones(experiment.shape[1]) if prior is None else prior
+    x = jax.random.categorical(key_x, jnp.log(prior), shape=(n,))
+    return x, jax.random.categorical(key_y, jnp.log(experiment.T)[x], axis=1)
+
+
+def truth_counts(
+    key: Key[Array, ""],
+    n: Int[Array, ""] | int,
+    experiment: Float[Array, "m d"],
+    prior: Float[Array, " d"] | None = None,
+) -> Int[Array, "d m"]:
+    """Contingency table ``counts[x, y]`` of ``n`` records, drawn without the records.
+
+    Args:
+        key: A typed ``jax.random.key``.
+        n: Number of records, up to ``2^31``; may be traced.
+        experiment: ``P[y, x]``, columns sum to one.
+        prior: Probabilities of the true labels; uniform unless given.
+
+    Example:
+        >>> int(truth_counts(jax.random.key(0), 10**9, jnp.eye(3)).sum())
+        1000000000
+    """
+    m, d = experiment.shape
+    prior = jnp.full(d, 1.0 / d) if prior is None else jnp.asarray(prior)
+    joint = (prior[:, None] * experiment.T).ravel()
+    return multinomial(key, jnp.asarray(n), joint).reshape(d, m)
+
+
+def quantile_buckets(y: Float[Array, " n"], num_buckets: int) -> Int[Array, " n"]:
+    """Observations as the number of the empirical quantile bucket they fall in.
+
+    Example:
+        >>> quantile_buckets(jnp.array([3.0, 1.0, 2.0, 4.0]), 2)
+        Array([1, 0, 0, 1], dtype=int32)
+    """
+    edges = jnp.quantile(y, jnp.arange(1, num_buckets) / num_buckets)
+    return jnp.searchsorted(edges, y).astype(jnp.int32)
+
+
+def table_log_score(table: Int[Array, "m d"]) -> Float[Array, ""]:
+    """Plug-in log score under the delta kernel, of a contingency table (Definition 4.6).
+
+    Example:
+        >>> print(f"{table_log_score(jnp.array([[2, 0], [0, 2]])):.4f}")
+        -2.7726
+    """
+    table = jnp.asarray(table)
+    return log_determinant_of_sums(table.T / jnp.sum(table))
+
+
+def trial_key(key: Key[Array, ""], cell: Int[Array, ""] | int, number: Int[Array, ""] | int):
+    """The key of one trial of one cell of a sweep: ``fold_in(fold_in(key, cell), number)``.
+
+    Args:
+        key: The sweep's key.
+        cell: Flat index of the transition, over its leading axes in row-major order.
+        number: Number of the trial.
+    """
+    return jax.random.fold_in(jax.random.fold_in(key, cell), number)
+
+
+def trial(
+    key: Key[Array, ""],
+    counts: Int[Array, "d m"],
+    transition: Float[Array, "d d"],
+    scores: Mapping[str, Score],
+) -> Trial:
+    """One corrupted report: its scores and its errors.
+
+    ``trial(trial_key(key, cell, number), counts, transitions[cell], scores)`` under
+    ``jax.enable_x64(True)`` is the sweep's entry ``[cell, number]``, alone.
+
+    Args:
+        key: A typed ``jax.random.key``, as from :func:`trial_key`.
+        counts: Truth ``counts[x, y]``.
+        transition: Row-stochastic ``[d, d]``.
+        scores: Functions of a contingency table ``[m, d]`` of outcomes and reports.
+
+    Returns:
+        A :class:`Trial` of scalars.
+
+    Example:
+        >>> from jgram.policies import mix, uniform
+        >>> counts = jnp.array([[50, 0], [0, 50]])
+        >>> int(trial(jax.random.key(0), counts, mix(uniform(2), 0.0), {}).hamming)
+        0
+    """
+    sample = corrupt_counts(key, counts, transition)
+    table = jnp.sum(sample, axis=0)
+    misreports = jnp.sum(sample, axis=1)
+    labels = jnp.arange(len(transition))
+    distances = (labels[:, None] - labels) ** 2
+    return Trial(
+        {name: score(table) for name, score in scores.items()},
+        jnp.sum(jnp.where(distances > 0, misreports, 0)),
+        jnp.sqrt(jnp.sum(misreports * distances.astype(jnp.result_type(float)))),
+    )
+
+
+def sweep(
+    key: Key[Array, ""],
+    counts: Int[Array, "... d m"],
+    transitions: Float[Array, "... d d"],
+    scores: Mapping[str, Score],
+    *,
+    trials: int,
+    memory: float = 2.0**28,
+    progress: str | None = None,
+) -> Trial:
+    """Trials of every transition: all policies and levels at once, on one device.
+
+    One compiled call a chunk of trials. Each trial of each cell has its own key
+    (:func:`trial_key`), so results depend neither on the chunks nor on what else is swept.
+
+    Args:
+        key: A typed ``jax.random.key``.
+        counts: Truth ``counts[x, y]`` of one data set, ``[d, m]``, or of one data set a trial,
+            ``[trials, d, m]``.
+        transitions: Row-stochastic ``[..., d, d]``, for instance ``[policies, levels, d, d]``.
+        scores: Functions of a contingency table ``[m, d]``, by name. Pass the same function
+            objects again and nothing is recompiled.
+        trials: Trials of every cell.
+        memory: Bytes that a chunk's samples may take.
+        progress: What to call a progress bar (needs rich); none unless given.
+
+    Returns:
+        A :class:`Trial` of NumPy arrays ``[..., trials]``.
+
+    Raises:
+        ValueError: Shapes that do not fit.
+
+    Example:
+        >>> from jgram.policies import mix, uniform
+        >>> transitions = jnp.stack([mix(uniform(2), p) for p in (0.0, 0.5, 1.0)])
+        >>> truth = jnp.array([[60, 20], [10, 70]])
+        >>> found = sweep(jax.random.key(0), truth, transitions, {"log": table_log_score}, trials=9)
+        >>> found.scores["log"].shape
+        (3, 9)
+    """
+    counts, transitions = jnp.asarray(counts), jnp.asarray(transitions)
+    *shape, d, _ = transitions.shape
+    if counts.ndim not in (2, 3) or counts.shape[-2] != d or transitions.shape[-1] != d:
+        raise ValueError(
+            f"expected counts [d, m] or [trials, d, m] and transitions [..., d, d], got "
+            f"{list(counts.shape)} and {list(transitions.shape)}"
+        )
+    if counts.ndim == 3 and len(counts) != trials:
+        raise ValueError(f"expected counts of {trials} trials, got {len(counts)}")
+    transitions = transitions.reshape(-1, d, d)
+    bytes_a_trial = 64.0 * len(transitions) * d * counts.shape[-1] * d  # of uniforms and samples
+    chunks = -(-trials // max(1, int(memory / bytes_a_trial)))
+    size = -(-trials // chunks)
+    found = []
+    with jax.enable_x64(True):
+        for start in _progress(range(0, trials, size), progress):
+            numbers = np.minimum(np.arange(start, start + size), trials - 1)
+            truths = counts if counts.ndim == 2 else counts[numbers]
+            found.append(_chunk(key, truths, transitions, numbers, tuple(scores.items())))
+        found = jax.tree.map(lambda *parts: np.concatenate(parts, axis=1)[:, :trials], *found)
+    return jax.tree.map(lambda values: values.reshape(*shape, trials), found)
+
+
+@partial(jax.jit, static_argnames="scores")
+def _chunk(key, counts, transitions, numbers, scores):
+    def one(cell, transition, number, counts):
+        return trial(trial_key(key, cell, number), counts, transition, dict(scores))
+
+    over_trials = jax.vmap(one, in_axes=(None, None, 0, 0 if counts.ndim == 3 else None))
+    over_cells = jax.vmap(over_trials, in_axes=(0, 0, None, None))
+    return over_cells(jnp.arange(len(transitions)), transitions, numbers, counts)
+
+
+def _progress(steps, name):
+    if name is None or len(steps) < 2:
+        return steps
+    from rich.progress import track
+
+    return track(steps, description=name, transient=True)
+
+
+def tidy(found: Trial, **axes: Any) -> list[dict[str, Any]]:
+    """A sweep as records, one a trial: ready for ``pandas.DataFrame``.
+
+    Args:
+        found: From :func:`sweep`.
+        axes: A name and the values of each leading axis, in order.
+
+    Returns:
+        Dictionaries of the axes' values, ``trial``, the scores, ``hamming`` and ``l2``.
+
+    Example:
+        >>> one = Trial({"log": np.zeros((1, 2))}, np.zeros((1, 2)), np.zeros((1, 2)))
+        >>> tidy(one, level=[0.1])[1]
+        {'level': 0.1, 'trial': 1, 'log': 0.0, 'hamming': 0.0, 'l2': 0.0}
+    """
+    columns = {**found.scores, "hamming": found.hamming, "l2": found.l2}
+    if tuple(map(len, axes.values())) != found.l2.shape[:-1]:
+        raise ValueError(
+            f"expected values for axes of lengths {list(found.l2.shape[:-1])}, got "
+            f"{ {name: len(values) for name, values in axes.items()} }"
+        )
+    return [
+        {name: values[i] for (name, values), i in zip(axes.items(), index, strict=False)}
+        | {"trial": index[-1]}
+        | {name: values[index].item() for name, values in columns.items()}
+        for index in np.ndindex(found.l2.shape)
+    ]
