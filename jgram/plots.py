@@ -86,21 +86,27 @@ def plot_scores(
     order = np.argsort(values, kind="stable")
     rows = np.flatnonzero(np.isfinite(values[order]))
     scored = order[rows]
+    low, high = np.asarray(intervals, float)[scored].reshape(-1, 2).T
+    marks = [values[scored]]
     if floors is not None:
         mean, deviation = np.asarray(floors, float)[scored].reshape(-1, 2).T
-        axes.barh(rows, 4 * deviation, 0.62, left=mean - 2 * deviation, color=_FLOOR, alpha=0.6,
+        marks += [mean - 2 * deviation, mean + 2 * deviation]
+        axes.barh(rows, marks[2] - marks[1], 0.62, left=marks[1], color=_FLOOR, alpha=0.6,
                   label="noise floor (labels permuted), ± 2 sd")  # fmt: skip
         axes.vlines(mean, rows - 0.31, rows + 0.31, color="white", lw=1.5)
-    low, high = np.asarray(intervals, float)[scored].reshape(-1, 2).T
     axes.hlines(rows, low, high, color=_SCORE, lw=2.2)
     axes.plot(values[scored], rows, "o", color=_SCORE, ms=7, label="log score, 95% interval")
+    if len(scored):  # intervals far wider than all else run out of the picture
+        least, most = np.min(marks), np.max(marks)
+        reach = 1.5 * max(most - least, 1.0)
+        axes.set_xlim(max(least - reach, min(low.min(), least)) - 0.1 * reach,
+                      min(most + reach, max(high.max(), most)) + 0.1 * reach)  # fmt: skip
     for row in sorted(set(range(len(order))) - set(rows)):
         axes.annotate("no score: log score is −∞", (0.02, row), color=_TEXT, va="center",
                       xycoords=("axes fraction", "data"))  # fmt: skip
     axes.set_yticks(range(len(order)), [names[int(i)] for i in order])
     axes.set_ylim(-0.6, len(order) - 0.4)
     axes.set_xlabel("log score")
-    axes.margins(x=0.06)
     axes.grid(axis="x", color="#e3e6ea", lw=0.8)
     axes.set_axisbelow(True)
     axes.spines[["top", "right", "left"]].set_visible(False)
