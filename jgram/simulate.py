@@ -278,12 +278,14 @@ def sweep(
 
 @partial(jax.jit, static_argnames="scores")
 def _chunk(key, counts, transitions, numbers, scores):
-    def one(cell, transition, number, counts):
-        return trial(trial_key(key, cell, number), counts, transition, dict(scores))
+    def one(cell, i):
+        data = counts if counts.ndim == 2 else counts[i]
+        return trial(trial_key(key, cell, numbers[i]), data, transitions[cell], dict(scores))
 
-    over_trials = jax.vmap(one, in_axes=(None, None, 0, 0 if counts.ndim == 3 else None))
-    over_cells = jax.vmap(over_trials, in_axes=(0, 0, None, None))
-    return over_cells(jnp.arange(len(transitions)), transitions, numbers, counts)
+    shape = (len(transitions), len(numbers))
+    cells, places = (axis.ravel() for axis in jnp.indices(shape))  # one axis: compiles faster
+    found = jax.vmap(one)(cells, places)
+    return jax.tree.map(lambda values: values.reshape(shape), found)
 
 
 def _progress(steps, name):
