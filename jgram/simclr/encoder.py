@@ -1,0 +1,235 @@
+"""A ResNet-18 with a projection head, and convolutions that are fast on small CPU images.
+
+The encoder is torchvision's ResNet-18 (a 7x7 stride-2 stem and a max-pool) with the paper's
+projection head: two dense layers of which the last has eight units. On 32x32 images that
+layout leaves 4x4, 2x2 and 1x1 feature maps to the later stages, where XLA's CPU convolution
+spends most of its time on padding. :func:`convolve` therefore picks its route by shape.
+"""
+
+import dataclasses
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+
+from jgram.types import Array, Float
+
+__all__ = ["RESNET18", "Architecture", "Encoder", "convolve", "max_pool"]
+
+Route = Literal["xla", "patches", "dense", "pointwise"]
+
+
+def _route(size: int, kernel_size: int) -> Route:
+    if jax.default_backend() != "cpu":
+        return "xla"
+    if kernel_size == 1:
+        return "pointwise"
+    return "dense" if size <= 2 else "patches"
+
+
+def convolve(
+    images: Float[Array, "n h w c"],
+    kernel: Float[Array, "k l c o"],
+    stride: int = 1,
+    *,
+    route: Route | None = None,
+) -> Float[Array, "n g g o"]:
+    r"""Cross-correlates square images with a kernel, padded by ``k // 2`` as torch does.
+
+    ``out[n,y,x] = sum_{i,j} images[n, y*stride + i - k//2, x*stride + j - k//2] @ kernel[i,j]``
+
+    Args:
+        images: ``[n, h, h, c]``.
+        kernel: ``[k, k, c, o]`` with ``k`` odd.
+        stride: step between outputs.
+        route: how to compute it; all routes agree to rounding. ``None`` chooses by shape on a
+            CPU and takes ``"xla"`` elsewhere. ``"pointwise"`` (``k = 1``) is one product on the
+            pixels kept. ``"dense"`` is one product of whole images with the matrix of the linear
+            map: at 2x2 and 1x1 it visits no tap that only sees padding. ``"patches"`` gathers
+            the taps and multiplies once, which beats XLA's strided convolution.
+
+    Returns:
+        ``[n, g, g, o]`` with ``g = ceil(h / stride)``.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> image = jnp.arange(4.0).reshape(1, 2, 2, 1)
+        >>> convolve(image, jnp.ones((3, 3, 1, 1)))[0, :, :, 0].tolist()
+        [[6.0, 6.0], [6.0, 6.0]]
+    """
+    n, height, width, channels = images.shape
+    size = kernel.shape[0]
+    if height != width or size % 2 == 0 or kernel.shape[:3] != (size, size, channels):
+        raise ValueError(
+            f"expected square images [n, h, h, c] and an odd kernel [k, k, c, o], got "
+            f"{images.shape} and {kernel.shape}"
+        )
+    pad = size // 2
+    out = -(-height // stride)
+    route = route or _route(height, size)
+    if route == "pointwise":
+        return images[:, ::stride, ::stride] @ kernel[0, 0]
+    if route == "dense":
+        # tap[i, o] = index of the kernel tap that joins input row i to output row o
+        tap = np.arange(height)[:, None] - stride * np.arange(out) + pad
+        joins = (tap[..., None] == np.arange(size)).astype(kernel.dtype)  # [h, g, k]
+        joins = np.einsum("ypi,xqj->yxpqij", joins, joins).reshape(height**2, out**2, size**2)
+        taps = kernel.reshape(size**2, channels, -1)
+        matrix = jnp.einsum("spt,tco->scpo", joins, taps).reshape(height**2 * channels, -1)
+        return (images.reshape(n, -1) @ matrix).reshape(n, out, out, -1)
+    if route == "patches":
+        padded = jnp.pad(images, ((0, 0), (pad, pad), (pad, pad), (0, 0)))
+        rows = [slice(i, i + stride * (out - 1) + 1, stride) for i in range(size)]
+        patches = jnp.concatenate([padded[:, y, x] for y in rows for x in rows], axis=-1)
+        return patches @ kernel.reshape(size**2 * channels, -1)
+    return jax.lax.conv_general_dilated(
+        images,
+        kernel,
+        (stride, stride),
+        [(pad, pad)] * 2,
+        dimension_numbers=("NHWC", "HWIO", "NHWC"),
+    )
+
+
+def max_pool(images: Float[Array, "n h h c"]) -> Float[Array, "n g g c"]:
+    """Maximum over 3x3 windows at stride 2, padded by 1.
+
+    One axis at a time, as maxima of shifted slices: the gradient of a window reduction scatters
+    element by element on a CPU and takes three times as long.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> max_pool(jnp.arange(16.0).reshape(1, 4, 4, 1))[0, :, :, 0].tolist()
+        [[5.0, 7.0], [13.0, 15.0]]
+    """
+    for axis in (1, 2):
+        span = 2 * -(-images.shape[axis] // 2) - 1
+        widths = [(0, 0)] * 4
+        widths[axis] = (1, 1)
+        padded = jnp.pad(images, widths, constant_values=-jnp.inf)
+        taps = [jax.lax.slice_in_dim(padded, i, i + span, 2, axis) for i in range(3)]
+        images = jnp.maximum(jnp.maximum(taps[0], taps[1]), taps[2])
+    return images
+
+
+@dataclasses.dataclass(frozen=True)
+class Architecture:
+    """What an encoder is made of; a checkpoint carries it.
+
+    Attributes:
+        widths: channels of each stage; stages after the first halve the image.
+        depth: residual blocks a stage. ResNet-18 has 2.
+        projection: dimension of the embedding. The paper has 8.
+        stem: ``7`` for torchvision's 7x7 stride-2 convolution and max-pool, ``3`` for the
+            3x3 stride-1 convolution usual on 32x32 images (16 times the work).
+        dtype: of the computation; parameters and statistics stay float32.
+    """
+
+    widths: tuple[int, ...] = (64, 128, 256, 512)
+    depth: int = 2
+    projection: int = 8
+    stem: Literal[3, 7] = 7
+    dtype: Literal["float32", "bfloat16"] = "float32"
+
+
+RESNET18 = Architecture()
+"""The paper's."""
+
+
+class Convolution(nnx.Module):
+    """:func:`convolve` with a kernel of its own, without bias."""
+
+    def __init__(
+        self, channels: int, out: int, size: int, stride: int, dtype: Any, *, rngs: nnx.Rngs
+    ):
+        initial = nnx.initializers.variance_scaling(2.0, "fan_out", "normal")
+        self.kernel = nnx.Param(initial(rngs.params(), (size, size, channels, out)))
+        self.stride = stride
+        self.dtype = dtype
+
+    def __call__(self, images: Array) -> Array:
+        kernel = jnp.asarray(self.kernel[...], self.dtype)
+        return convolve(jnp.asarray(images, self.dtype), kernel, self.stride)
+
+
+class Block(nnx.Module):
+    """Two 3x3 convolutions around an identity (or, where the shape changes, 1x1) shortcut."""
+
+    def __init__(self, channels: int, out: int, stride: int, dtype: Any, *, rngs: nnx.Rngs):
+        self.first = Convolution(channels, out, 3, stride, dtype, rngs=rngs)
+        self.first_norm = _norm(out, dtype, rngs)
+        self.second = Convolution(out, out, 3, 1, dtype, rngs=rngs)
+        self.second_norm = _norm(out, dtype, rngs)
+        shortcut = []
+        if stride != 1 or channels != out:
+            shortcut = [
+                Convolution(channels, out, 1, stride, dtype, rngs=rngs),
+                _norm(out, dtype, rngs),
+            ]
+        self.shortcut = nnx.Sequential(*shortcut)
+
+    def __call__(self, images: Array) -> Array:
+        hidden = jax.nn.relu(self.first_norm(self.first(images)))
+        hidden = self.second_norm(self.second(hidden))
+        return jax.nn.relu(hidden + self.shortcut(images))
+
+
+def _norm(channels: int, dtype: Any, rngs: nnx.Rngs) -> nnx.BatchNorm:
+    return nnx.BatchNorm(channels, momentum=0.9, dtype=dtype, rngs=rngs)
+
+
+def _linear(channels: int, out: int, dtype: Any, rngs: nnx.Rngs) -> nnx.Linear:
+    # uniform in +-1/sqrt(channels), as torch's
+    initial = nnx.initializers.variance_scaling(1 / 3, "fan_in", "uniform")
+    return nnx.Linear(channels, out, kernel_init=initial, dtype=dtype, rngs=rngs)
+
+
+class Encoder(nnx.Module):
+    """Normalised images to backbone features and their projections.
+
+    Args:
+        architecture: see :class:`Architecture`.
+        rngs: source of the initial parameters.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from flax import nnx
+        >>> encoder = Encoder(Architecture(widths=(4, 8), depth=1), rngs=nnx.Rngs(0))
+        >>> projections, features = encoder(jnp.zeros((2, 32, 32, 3)))
+        >>> projections.shape, features.shape
+        ((2, 8), (2, 8))
+
+    Reference:
+        Section 5.2; He et al. 2016 for the network, Chen et al. 2020 for the head.
+    """
+
+    def __init__(self, architecture: Architecture, *, rngs: nnx.Rngs):
+        a = architecture
+        dtype = jnp.dtype(a.dtype)
+        self.architecture = a
+        self.stem = Convolution(3, a.widths[0], a.stem, 2 if a.stem == 7 else 1, dtype, rngs=rngs)
+        self.stem_norm = _norm(a.widths[0], dtype, rngs)
+        blocks = []
+        channels = a.widths[0]
+        for stage, width in enumerate(a.widths):
+            for block in range(a.depth):
+                stride = 2 if stage and not block else 1
+                blocks.append(Block(channels, width, stride, dtype, rngs=rngs))
+                channels = width
+        self.blocks = nnx.List(blocks)
+        self.hidden = _linear(channels, channels, dtype, rngs)
+        self.projection = _linear(channels, a.projection, dtype, rngs)
+
+    def __call__(
+        self, images: Float[Array, "n h h 3"]
+    ) -> tuple[Float[Array, "n k"], Float[Array, "n m"]]:
+        hidden = jax.nn.relu(self.stem_norm(self.stem(images)))
+        if self.architecture.stem == 7:
+            hidden = max_pool(hidden)
+        for block in self.blocks:
+            hidden = block(hidden)
+        features = jnp.mean(hidden.astype(jnp.float32), axis=(1, 2))
+        projections = self.projection(jax.nn.relu(self.hidden(features)))
+        return projections.astype(jnp.float32), features

@@ -1,0 +1,492 @@
+"""Contrastive training of the encoder, its checkpoints, and embeddings from them.
+
+``python -m jgram.simclr.train CIFAR10 DIRECTORY`` trains the paper's configuration, or goes on with
+it. All images lie on the device as uint8, the state is one pytree, steps run inside ``lax.scan``,
+and epoch ``e`` draws everything from ``fold_in(key, e)``: a run resumed after a kill repeats the
+uninterrupted one.
+"""
+
+import argparse
+import dataclasses
+import functools
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import orbax.checkpoint as ocp
+from flax import nnx
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from jgram.datasets import cifar10, read_images
+from jgram.simclr.augment import augment, normalize
+from jgram.simclr.encoder import RESNET18, Architecture, Encoder
+from jgram.types import Array, Float, Int, Key
+
+__all__ = [
+    "Training",
+    "embed",
+    "encode",
+    "encode_path",
+    "initialize",
+    "nt_xent",
+    "restore",
+    "train",
+]
+
+
+def nt_xent(
+    first: Float[Array, "n k"], second: Float[Array, "n k"], temperature: float = 0.5
+) -> Float[Array, ""]:
+    """Normalised temperature-scaled cross entropy of paired views.
+
+    With ``z`` the ``2n`` normalised views and ``s = z z^T / temperature``, the mean over views of
+    ``log(sum over j != i of exp s[i, j]) - s[i, pair(i)]``.
+
+    Args:
+        first: ``[n, k]`` one view of each image.
+        second: ``[n, k]`` the other view, in the same order.
+        temperature: ``tau > 0``.
+
+    Returns:
+        Scalar. A view is masked from its own sum, not subtracted from it, and a zero view has a
+        finite gradient.
+
+    Example:
+        >>> z = jnp.eye(2)
+        >>> print(f"{nt_xent(z, z):.4f}")  # log(1 + 2 exp(-2))
+        0.2395
+
+    Reference: Chen et al. 2020, equation 1; section 5.2 has temperature 0.5.
+    """
+    views = _unit(jnp.concatenate([first, second]))
+    similarities = jnp.matmul(views, views.T) / temperature
+    others = ~jnp.eye(len(views), dtype=bool)
+    normalizers = jax.nn.logsumexp(similarities, axis=-1, where=others)
+    left, right = jnp.split(views, 2)
+    return jnp.mean(normalizers) - jnp.mean(jnp.sum(left * right, axis=-1)) / temperature
+
+
+def _unit(vectors: Array) -> Array:
+    squares = jnp.sum(vectors**2, axis=-1, keepdims=True)
+    return vectors * jax.lax.rsqrt(jnp.maximum(squares, 1e-12))
+
+
+class Training(NamedTuple):
+    """All that changes in training, as one pytree.
+
+    Attributes:
+        parameters: Of the encoder.
+        statistics: Running means and variances of its batch normalisations.
+        moments: The optimiser's state.
+        epoch: Epochs done.
+        losses: Of every step so far.
+        key: Data of the run's key.
+    """
+
+    parameters: Any
+    statistics: Any
+    moments: Any
+    epoch: Int[Array, ""]
+    losses: Float[Array, " steps"]
+    key: Int[Array, "..."]
+
+
+def initialize(
+    key: Key[Array, ""], architecture: Architecture = RESNET18, learning_rate: float = 5e-3
+) -> Training:
+    """The state before the first step, its encoder drawn with ``key``."""
+    rngs = nnx.Rngs(params=jax.random.fold_in(key, 2**32 - 1))
+    _, parameters, statistics = nnx.split(Encoder(architecture, rngs=rngs), nnx.Param, ...)
+    moments = optax.adam(learning_rate).init(parameters)
+    data = jax.random.key_data(key)
+    return Training(parameters, statistics, moments, jnp.int32(0), jnp.zeros(0), data)
+
+
+@functools.cache
+def _definition(architecture: Architecture) -> Any:
+    encoder = nnx.eval_shape(lambda: Encoder(architecture, rngs=nnx.Rngs(0)))
+    return nnx.split(encoder, nnx.Param, ...)[0]
+
+
+def _encoder(architecture: Architecture, parameters: Any, statistics: Any) -> Encoder:
+    return nnx.merge(_definition(architecture), parameters, statistics, copy=True)
+
+
+@functools.partial(
+    jax.jit, static_argnames=("architecture", "learning_rate", "temperature", "sharding")
+)
+def _run(carry, images, batches, keys, *, architecture, learning_rate, temperature, sharding):
+    """Steps through ``batches`` (``[steps, n]`` rows of images): the new carry, the losses."""
+    optimizer = optax.adam(learning_rate)
+
+    def loss_and_statistics(parameters, statistics, views):
+        encoder = _encoder(architecture, parameters, statistics)
+        projections, _ = encoder(views)
+        return nt_xent(*jnp.split(projections, 2), temperature), nnx.state(encoder, nnx.BatchStat)
+
+    def step(carry, inputs):
+        parameters, statistics, moments = carry
+        batch, key = inputs
+        pixels = images[jnp.tile(batch, 2)].astype(jnp.float32) / 255
+        if sharding is not None:  # the compiler divides all that follows, exactly
+            pixels = jax.lax.with_sharding_constraint(pixels, sharding)
+        (loss, statistics), gradient = jax.value_and_grad(loss_and_statistics, has_aux=True)(
+            parameters, statistics, normalize(augment(key, pixels))
+        )
+        updates, moments = optimizer.update(gradient, moments, parameters)
+        return (optax.apply_updates(parameters, updates), statistics, moments), loss
+
+    return jax.lax.scan(step, carry, (batches, keys))
+
+
+def train(
+    key: Key[Array, ""],
+    images: np.ndarray,
+    directory: str | Path,
+    *,
+    architecture: Architecture = RESNET18,
+    epochs: int = 60,
+    batch_size: int = 256,
+    learning_rate: float = 5e-3,
+    temperature: float = 0.5,
+    devices: Sequence[jax.Device] | None = None,
+    after_epoch: Callable[[Training], None] | None = None,
+    progress: bool = False,
+) -> Training:
+    """Trains an encoder, or goes on from the last checkpoint in ``directory``.
+
+    An epoch is a fresh order of the images in full batches; what is left over sits it out. The
+    two views of a batch pass the network together, so its batch statistics are of both.
+
+    Args:
+        key: A typed key, the same when resuming.
+        images: uint8 ``[n, h, h, 3]``.
+        directory: Of the checkpoints: one after every epoch, the last two kept.
+        architecture: Of the encoder.
+        epochs: In all, those before a resume included.
+        batch_size: Images a step; each is seen twice.
+        learning_rate: Of Adam.
+        temperature: Of :func:`nt_xent`.
+        devices: Share each batch evenly; ``None`` for all there are.
+        after_epoch: Called with the state at the start and after every epoch, once it is saved.
+        progress: Show loss, images a second and the time left.
+
+    Returns:
+        The state after the last epoch.
+
+    Raises:
+        ValueError: Images of another shape or dtype, fewer than a batch, a batch that the devices
+            cannot share, or a checkpoint of other settings.
+        FloatingPointError: The loss became infinite or NaN; names the last good checkpoint.
+
+    Reference: Section 5.2: ResNet-18, 8 dimensions, 60 epochs, batch 256, tau 0.5, Adam at 5e-3.
+    The published code passes the two views separately and in float16.
+    """
+    devices = jax.devices() if devices is None else devices
+    steps = _check_training(images, batch_size, len(devices))
+    settings = {
+        "architecture": dataclasses.asdict(architecture),
+        "batch_size": batch_size,
+        "learning_rate": learning_rate,
+        "temperature": temperature,
+        "images": list(images.shape),
+    }
+    mesh = Mesh(np.array(devices), ("batch",))
+    everywhere = NamedSharding(mesh, PartitionSpec())
+    sharding = NamedSharding(mesh, PartitionSpec("batch")) if len(devices) > 1 else None
+    chunk = next(k for k in range(min(steps, 20), 0, -1) if steps % k == 0)  # steps a scan
+    columns = ("epoch {task.fields[epoch]}", BarColumn(), "loss {task.fields[loss]:.4f}")
+    columns += ("{task.fields[rate]:.0f} images/s", TimeRemainingColumn(elapsed_when_finished=True))
+    with (
+        _manager(directory) as manager,
+        Progress(*map(_column, columns), disable=not progress) as bar,
+    ):
+        if manager.latest_step() is None:
+            training = initialize(key, architecture, learning_rate)
+            _save(manager, training, settings)
+            if after_epoch:
+                after_epoch(training)
+        else:
+            training = _resume(manager, key, settings)
+        device_images = jax.device_put(images, everywhere)
+        task = bar.add_task("", total=epochs * steps, epoch=0, loss=float("nan"), rate=0.0)
+        for epoch in range(int(training.epoch), epochs):
+            order_key, steps_key = jax.random.split(jax.random.fold_in(key, epoch))
+            order = jax.random.permutation(order_key, len(images))[: steps * batch_size]
+            keys = jax.random.split(steps_key, (steps // chunk, chunk))
+            carry = jax.device_put(training[:3], everywhere)
+            losses = [np.asarray(training.losses)]
+            for batches, step_keys in zip(order.reshape(-1, chunk, batch_size), keys, strict=True):
+                start = time.perf_counter()
+                carry, chunk_losses = _run(
+                    carry,
+                    device_images,
+                    batches,
+                    step_keys,
+                    architecture=architecture,
+                    learning_rate=learning_rate,
+                    temperature=temperature,
+                    sharding=sharding,
+                )
+                losses.append(np.asarray(chunk_losses))
+                if not np.isfinite(losses[-1]).all():
+                    raise FloatingPointError(
+                        f"the loss became {losses[-1][-1]} in epoch {epoch + 1}; the last good "
+                        f"checkpoint is {Path(directory) / str(epoch)}: lower the learning rate "
+                        "or raise the temperature"
+                    )
+                bar.update(
+                    task,
+                    completed=sum(map(len, losses)),
+                    epoch=epoch + 1,
+                    loss=losses[-1][-1],
+                    rate=chunk * batch_size / (time.perf_counter() - start),
+                )
+            training = Training(
+                *carry, jnp.int32(epoch + 1), jnp.asarray(np.concatenate(losses)), training.key
+            )
+            _save(manager, training, settings)
+            if after_epoch:
+                after_epoch(training)
+    return training
+
+
+def _column(column: Any) -> Any:
+    return TextColumn(column) if isinstance(column, str) else column
+
+
+def _check_images(images: Any, side: int | None = None) -> None:
+    """Refuses what is not uint8 ``[n, h, h, 3]``, naming the conversion where there is one."""
+    shape = np.shape(images)
+    if len(shape) != 4 or shape[1] != shape[2] or shape[3] != 3 or side not in (None, shape[1]):
+        size = side or "h"
+        raise ValueError(f"expected images [n, {size}, {size}, 3], got {list(shape)}: resize them")
+    if not len(images):
+        raise ValueError("expected at least one image, got none")
+    dtype = np.asarray(images[:1]).dtype
+    if dtype != np.uint8:
+        fix = "round(255 * images)" if dtype.kind == "f" else "images"
+        raise ValueError(
+            f"expected uint8 images with values 0 to 255, got {dtype} with values "
+            f"{np.min(images):.4g} to {np.max(images):.4g}: bring them there, as by {fix} in "
+            "[0, 255], .astype(uint8)"
+        )
+
+
+def _check_training(images: np.ndarray, batch_size: int, devices: int) -> int:
+    _check_images(images)
+    if len(images) < batch_size or batch_size < 2:
+        raise ValueError(
+            f"expected a batch of 2 to all {len(images)} images, got batch_size={batch_size}"
+        )
+    if batch_size % devices:
+        raise ValueError(f"expected a batch that {devices} devices can share, got {batch_size}")
+    return len(images) // batch_size
+
+
+def _manager(directory: str | Path) -> ocp.CheckpointManager:
+    options = ocp.CheckpointManagerOptions(max_to_keep=2, enable_async_checkpointing=False)
+    return ocp.CheckpointManager(Path(directory).absolute(), options=options)
+
+
+def _save(manager: ocp.CheckpointManager, training: Training, settings: dict[str, Any]) -> None:
+    arguments = ocp.args.Composite(
+        training=ocp.args.PyTreeSave(training), settings=ocp.args.JsonSave(settings)
+    )
+    manager.save(int(training.epoch), args=arguments)
+
+
+def _settings(manager: ocp.CheckpointManager) -> dict[str, Any]:
+    arguments = ocp.args.Composite(settings=ocp.args.JsonRestore())
+    return manager.restore(manager.latest_step(), args=arguments)["settings"]
+
+
+def _load(manager: ocp.CheckpointManager, settings: dict[str, Any]) -> Training:
+    epoch = manager.latest_step()
+    shapes = jax.eval_shape(
+        lambda: initialize(jax.random.key(0), _architecture(settings), settings["learning_rate"])
+    )
+    steps = epoch * (settings["images"][0] // settings["batch_size"])
+    empty = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes)
+    empty = empty._replace(losses=np.zeros(steps, np.float32))
+    options = ocp.checkpoint_utils.construct_restore_args(empty)
+    arguments = ocp.args.Composite(training=ocp.args.PyTreeRestore(empty, restore_args=options))
+    return jax.tree.map(jnp.asarray, manager.restore(epoch, args=arguments)["training"])
+
+
+def _architecture(settings: dict[str, Any]) -> Architecture:
+    fields = settings["architecture"]
+    return Architecture(**{**fields, "widths": tuple(fields["widths"])})
+
+
+def _resume(
+    manager: ocp.CheckpointManager, key: Key[Array, ""], settings: dict[str, Any]
+) -> Training:
+    found = _settings(manager)
+    found = {**found, "architecture": dataclasses.asdict(_architecture(found))}
+    different = [name for name in settings if settings[name] != found.get(name)]
+    if different:
+        raise ValueError(
+            f"expected the checkpoint in {manager.directory} to have "
+            + ", ".join(f"{name}={settings[name]}" for name in different)
+            + ", got "
+            + ", ".join(f"{name}={found.get(name)}" for name in different)
+            + ": resume with its settings, or train in another directory"
+        )
+    training = _load(manager, found)
+    if not np.array_equal(training.key, jax.random.key_data(key)):
+        raise ValueError(
+            f"expected the key that the run in {manager.directory} started with, got another: "
+            "resume with its key, or train in another directory"
+        )
+    return training
+
+
+def restore(directory: str | Path) -> tuple[Training, dict[str, Any]]:
+    """The last checkpoint in a directory, and the settings of its run.
+
+    Raises:
+        FileNotFoundError: No checkpoint there.
+    """
+    if not Path(directory).is_dir():
+        raise FileNotFoundError(f"no such folder of checkpoints: {directory}")
+    with _manager(directory) as manager:
+        if manager.latest_step() is None:
+            raise FileNotFoundError(f"no checkpoint in {directory}: train one first")
+        settings = _settings(manager)
+        return _load(manager, settings), settings
+
+
+@functools.partial(jax.jit, static_argnames="architecture")
+def _forward(parameters, statistics, images, architecture):
+    encoder = _encoder(architecture, parameters, statistics)
+    encoder.eval()
+    projections, features = encoder(normalize(images.astype(jnp.float32) / 255))
+    return _unit(projections), features
+
+
+def embed(
+    training: Training,
+    images: np.ndarray,
+    *,
+    architecture: Architecture = RESNET18,
+    features: bool = False,
+    batch_size: int = 500,
+) -> np.ndarray:
+    """Embeddings of images, each independent of the others.
+
+    Args:
+        training: A state of :func:`train`.
+        images: uint8 ``[n, h, h, 3]``.
+        architecture: Of its encoder.
+        features: The backbone's features instead.
+        batch_size: Images at once.
+
+    Returns:
+        Projections ``float32 [n, k]`` of unit length, or features ``[n, m]``.
+    """
+    _check_images(images)
+    batch_size = min(batch_size, len(images))
+    parts = []
+    for start in range(0, len(images), batch_size):
+        rows = np.minimum(np.arange(start, start + batch_size), len(images) - 1)
+        both = _forward(training.parameters, training.statistics, images[rows], architecture)
+        parts.append(np.asarray(both[int(features)]))
+    return np.concatenate(parts)[: len(images)]
+
+
+def encode(
+    checkpoint: str | Path, images: np.ndarray, *, features: bool = False, batch_size: int = 500
+) -> np.ndarray:
+    """:func:`embed` with the last checkpoint in a directory.
+
+    Args:
+        checkpoint: Directory of :func:`train`.
+        images: uint8 ``[n, h, h, 3]``, of the size trained on.
+        features: The backbone's features instead of the normalised projections.
+        batch_size: Images at once; the embeddings do not depend on it.
+
+    Returns:
+        Projections ``float32 [n, k]`` of unit length, or features ``[n, m]``.
+
+    Raises:
+        FileNotFoundError: No checkpoint there.
+        ValueError: Images of another size or dtype.
+    """
+    training, settings = restore(checkpoint)
+    _check_images(images, side=settings["images"][1])
+    return embed(
+        training,
+        images,
+        architecture=_architecture(settings),
+        features=features,
+        batch_size=batch_size,
+    )
+
+
+def encode_path(
+    images: str | Path,
+    checkpoint: str | Path,
+    out: str | Path,
+    *,
+    features: bool = False,
+    resize: bool = False,
+) -> tuple[int, int]:
+    """Embeds a folder of images, or an npz, into an npz of ``embeddings`` and ``names``.
+
+    Args:
+        images: See :func:`jgram.datasets.read_images`.
+        checkpoint: Directory of :func:`train`.
+        out: The npz to write.
+        features: The backbone's features instead of the normalised projections.
+        resize: Bring image files to the size trained on.
+
+    Returns:
+        The shape ``(n, k)`` of what was written.
+    """
+    training, settings = restore(checkpoint)
+    side = settings["images"][1]
+    pixels, names = read_images(images, resize=side if resize else None)
+    _check_images(pixels, side=side)
+    architecture = _architecture(settings)
+    embeddings = embed(training, pixels, architecture=architecture, features=features)
+    np.savez_compressed(out, embeddings=embeddings, names=names)
+    return embeddings.shape
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """The command line of training."""
+    parser = argparse.ArgumentParser(prog="python -m jgram.simclr.train", description=__doc__)
+    add = parser.add_argument
+    add("cifar10", help="the official archive or its folder, or an npz (datasets.cifar10)")
+    add("directory", type=Path, help="of checkpoints, to which it resumes")
+    add("--epochs", type=int, default=60, help="in all (default: 60)")
+    add("--seed", type=int, default=0, help="default: 0")
+    options = parser.parse_args(arguments)
+    data = cifar10(options.cifar10)
+
+    def keep_embeddings(training: Training) -> None:
+        """At epochs 0, 1, 2, 4, 8, ... and the last, for the study of quality by epoch."""
+        epoch = int(training.epoch)
+        if epoch & (epoch - 1) == 0 or epoch == options.epochs:
+            path = options.directory / f"embeddings_{epoch:03d}.npz"
+            np.savez(path, test=embed(training, data.test))
+
+    train(
+        jax.random.key(options.seed),
+        data.train,
+        options.directory,
+        epochs=options.epochs,
+        after_epoch=keep_embeddings,
+        progress=True,
+    )
+
+
+if __name__ == "__main__":
+    main()
