@@ -6,7 +6,7 @@ then eliminate with pivoting, so that the last pivots show the rank. They are wr
 vector steps: under ``vmap`` thousands of reports go through as one batch, on any device.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -174,9 +174,9 @@ def _check_rank(rank: int, largest: int) -> None:
         raise ValueError(f"expected rank in 1..{largest}, got {rank}")
 
 
-def _sum_of_logs(values: Array, positive: Array) -> Array:
-    """Sum of logs, ``-inf`` and without gradient unless all values are positive."""
-    total = jnp.sum(jnp.log(jnp.where(positive, values, 1.0)))
+def _sum_of_logs(values: Array, positive: Array, others: Any = 0.0) -> Array:
+    """Sum of logs and of ``others``; ``-inf``, without gradient, unless all values are positive."""
+    total = jnp.sum(jnp.log(jnp.where(positive, values, 1.0))) + jnp.sum(others)
     return jnp.where(jnp.all(positive), total, -jnp.inf)
 
 
@@ -191,7 +191,7 @@ def _unit_rows(sums: Array) -> tuple[Array, Array]:
 
 
 @jax.jit
-def _eliminate_sums(sums: Array, tolerance: float) -> Elimination:
+def _eliminate_sums(sums: Array, tolerance: Any) -> Elimination:
     d = sums.shape[0]
     rows, log_lengths = _unit_rows(sums)
 
@@ -209,12 +209,12 @@ def _eliminate_sums(sums: Array, tolerance: float) -> Elimination:
     state = (rows, jnp.ones(d, bool))
     _, pivots = jax.lax.scan(step, state, length=d, unroll=min(d, 4))
     positive = pivots > tolerance
-    value = jnp.sum(log_lengths) + _sum_of_logs(pivots, positive)
+    value = _sum_of_logs(pivots, positive, log_lengths)
     return Elimination(2.0 * value, jnp.sum(positive), pivots)
 
 
 @jax.jit
-def _eliminate_gram(gram: Array, tolerance: float) -> Elimination:
+def _eliminate_gram(gram: Array, tolerance: Any) -> Elimination:
     d = gram.shape[0]
     diagonal = jnp.diagonal(gram)
     diagonal = jnp.where(diagonal > 0, diagonal, 1.0)
@@ -233,6 +233,6 @@ def _eliminate_gram(gram: Array, tolerance: float) -> Elimination:
     state = (unit, jnp.ones(d, bool))
     _, pivots = jax.lax.scan(step, state, length=d, unroll=min(d, 4))
     positive = pivots > tolerance
-    value = jnp.sum(jnp.log(diagonal)) + _sum_of_logs(pivots, positive)
+    value = _sum_of_logs(pivots, positive, jnp.log(diagonal))
     lengths = jnp.sqrt(jnp.where(positive, pivots, 1.0)) * positive
     return Elimination(value, jnp.sum(positive), lengths)

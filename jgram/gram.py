@@ -24,7 +24,7 @@ from jgram.kernels import (
     resolve,
     rows,
 )
-from jgram.types import Array, Float, Int, Num
+from jgram.types import Array, Float, Num, Shaped
 
 __all__ = [
     "GramState",
@@ -89,9 +89,9 @@ def infer_num_classes(x_hat: Any, num_classes: int | None) -> int:
 
 
 def memberships(
-    x_hat: Num[Array, "n ..."],
+    x_hat: Shaped[Array, "n ..."],
     num_classes: int,
-    weights: Num[Array, " n"] | None = None,
+    weights: Shaped[Array, " n"] | None = None,
     dtype: Any = None,
 ) -> Float[Array, "n d"]:
     """Reports as rows ``[n, d]``: one-hot for labels, themselves when soft, times the weights.
@@ -108,12 +108,12 @@ def memberships(
 
 
 def joint_table(
-    x_hat: Num[Array, "n ..."],
-    y: Int[Array, " n"],
+    x_hat: Shaped[Array, "n ..."],
+    y: Shaped[Array, " n"],
     *,
     num_classes: int | None = None,
     num_outcomes: int | None = None,
-    weights: Num[Array, " n"] | None = None,
+    weights: Shaped[Array, " n"] | None = None,
 ) -> Num[Array, "m d"]:
     """Contingency table of outcomes and reports: ``N`` times the empirical ``P Q``.
 
@@ -174,11 +174,11 @@ def init(
 
 def update(
     state: GramState,
-    x_hat: Num[Array, "n ..."],
-    y: Num[Array, "n ..."],
+    x_hat: Shaped[Array, "n ..."],
+    y: Shaped[Array, "n ..."],
     kernel: Kernel,
     *,
-    weights: Num[Array, " n"] | None = None,
+    weights: Shaped[Array, " n"] | None = None,
 ) -> GramState:
     """The state with more records added.
 
@@ -239,12 +239,12 @@ def normalised_sums(state: GramState) -> Float[Array, "d m"]:
 
 
 def gram_state(
-    x_hat: Num[Array, "n ..."],
-    y: Num[Array, "n ..."],
+    x_hat: Shaped[Array, "n ..."],
+    y: Shaped[Array, "n ..."],
     kernel: Kernel,
     *,
     num_classes: int | None = None,
-    weights: Num[Array, " n"] | None = None,
+    weights: Shaped[Array, " n"] | None = None,
 ) -> GramState:
     """:class:`GramState` of one batch: ``update(init(...), ...)`` with the sizes inferred."""
     d = infer_num_classes(x_hat, num_classes)
@@ -252,12 +252,12 @@ def gram_state(
 
 
 def gram(
-    x_hat: Num[Array, "n ..."],
-    y: Num[Array, "n ..."],
+    x_hat: Shaped[Array, "n ..."],
+    y: Shaped[Array, "n ..."],
     kernel: Kernel,
     *,
     num_classes: int | None = None,
-    weights: Num[Array, " n"] | None = None,
+    weights: Shaped[Array, " n"] | None = None,
     block_size: int = BLOCK_SIZE,
 ) -> Float[Array, "d d"]:
     """The plug-in Gram matrix of reports (Definitions 4.6 and 4.9).
@@ -298,7 +298,7 @@ def gram(
 
 def kernel_product(
     kernel: Kernel,
-    y: Num[Array, "n ..."],
+    y: Shaped[Array, "n ..."],
     z: Float[Array, "n c"],
     *,
     block_size: int = BLOCK_SIZE,

@@ -23,7 +23,7 @@ from jgram.determinant import eliminate_gram, eliminate_sums, log_determinant_of
 from jgram.gram import gram, infer_num_classes, joint_table, memberships
 from jgram.influence import Linearisation, contributions, leave_one_out, linearise
 from jgram.kernels import HIGHEST, Delta, Kernel, as_pytree, is_explicit, resolve
-from jgram.types import Array, Int, Key, Num
+from jgram.types import Array, Key, Shaped
 
 __all__ = [
     "Bootstrap",
@@ -146,8 +146,8 @@ def normal_quantile(confidence: float) -> float:
 
 
 def standard_error(
-    x_hat: Num[Array, "n ..."],
-    y: Num[Array, "n ..."],
+    x_hat: Shaped[Array, "n ..."],
+    y: Shaped[Array, "n ..."],
     kernel: Kernel,
     *,
     num_classes: int | None = None,
@@ -270,9 +270,9 @@ def _common_classes(reports: dict[str, Any], num_classes: int | None) -> int:
 
 
 def compare(
-    first: Num[Array, "n ..."],
-    second: Num[Array, "n ..."],
-    y: Num[Array, "n ..."],
+    first: Shaped[Array, "n ..."],
+    second: Shaped[Array, "n ..."],
+    y: Shaped[Array, "n ..."],
     kernel: Kernel,
     *,
     num_classes: int | None = None,
@@ -393,8 +393,8 @@ def tie_groups(
 
 def noise_floor(
     key: Key[Array, ""],
-    x_hat: Int[Array, " n"],
-    y: Num[Array, "n ..."],
+    x_hat: Shaped[Array, " n"],
+    y: Shaped[Array, "n ..."],
     kernel: Kernel,
     *,
     num_classes: int | None = None,
@@ -477,8 +477,8 @@ def summarise_floor(log_score: float, draws: np.ndarray) -> NoiseFloor:
 
 def bootstrap(
     key: Key[Array, ""],
-    x_hat: Num[Array, "n ..."],
-    y: Num[Array, "n ..."],
+    x_hat: Shaped[Array, "n ..."],
+    y: Shaped[Array, "n ..."],
     kernel: Kernel,
     *,
     num_classes: int | None = None,

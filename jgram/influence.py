@@ -27,7 +27,7 @@ from jgram.gram import (
     normalised_sums,
 )
 from jgram.kernels import HIGHEST, RBF, Delta, Kernel, is_explicit, resolve
-from jgram.types import Array, Float, Int, Num
+from jgram.types import Array, Float, Shaped
 
 __all__ = [
     "Linearisation",
@@ -65,12 +65,12 @@ class Linearisation(NamedTuple):
 
 
 def influence(
-    x_hat: Num[Array, "n ..."],
-    y: Num[Array, "n ..."],
+    x_hat: Shaped[Array, "n ..."],
+    y: Shaped[Array, "n ..."],
     kernel: Kernel,
     *,
     num_classes: int | None = None,
-    weights: Num[Array, " n"] | None = None,
+    weights: Shaped[Array, " n"] | None = None,
     block_size: int = BLOCK_SIZE,
 ) -> Float[Array, "n d"]:
     """``h[n, j]``: ``N/2`` times the derivative of the log score in the membership ``[n, j]``.
@@ -98,12 +98,12 @@ def influence(
 
 
 def linearise(
-    x_hat: Num[Array, "n ..."],
-    y: Num[Array, "n ..."],
+    x_hat: Shaped[Array, "n ..."],
+    y: Shaped[Array, "n ..."],
     kernel: Kernel,
     *,
     num_classes: int | None = None,
-    weights: Num[Array, " n"] | None = None,
+    weights: Shaped[Array, " n"] | None = None,
     block_size: int = BLOCK_SIZE,
 ) -> Linearisation:
     """Log score, influence and what exact single-record changes need. Arguments: `influence`."""
@@ -114,7 +114,9 @@ def linearise(
     return _implicit(x_hat, jnp.asarray(y), kernel, d, weights, block_size)
 
 
-def contributions(linearisation: Linearisation, x_hat: Num[Array, "n ..."]) -> Float[Array, " n"]:
+def contributions(
+    linearisation: Linearisation, x_hat: Shaped[Array, "n ..."]
+) -> Float[Array, " n"]:
     """What each record contributes to the log score: ``2 (h[n, x_hat_n] - d)``, of mean zero.
 
     The influence function of the plug-in log score: ``std / sqrt(n)`` of the contributions is its
@@ -137,8 +139,8 @@ def contributions(linearisation: Linearisation, x_hat: Num[Array, "n ..."]) -> F
 
 def leave_one_out(
     linearisation: Linearisation,
-    x_hat: Num[Array, "n ..."],
-    weights: Num[Array, " n"] | None = None,
+    x_hat: Shaped[Array, "n ..."],
+    weights: Shaped[Array, " n"] | None = None,
 ) -> Float[Array, " n"]:
     """Exact change of the log score when one record is left out, for every record, ``O(n d^2)``.
 
@@ -163,7 +165,9 @@ def leave_one_out(
     return _log_ratio(linearisation, -z) - 2 * d * jnp.log1p(-share)
 
 
-def relabelling_gains(linearisation: Linearisation, x_hat: Int[Array, " n"]) -> Float[Array, "n d"]:
+def relabelling_gains(
+    linearisation: Linearisation, x_hat: Shaped[Array, " n"]
+) -> Float[Array, "n d"]:
     """Exact change of the log score when record ``n`` alone is relabelled ``j``, for all ``n, j``.
 
     Args:

@@ -14,13 +14,13 @@ is not enough (8-dimensional embeddings of 10 classes are the counterexample).
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jgram.types import Array, Float, Int, Key, Num
+from jgram.types import Array, Float, Key, Shaped
 
 __all__ = [
     "RBF",
@@ -42,6 +42,7 @@ HIGHEST = jax.lax.Precision.HIGHEST
 MEDIAN_SUBSAMPLE = 1000
 
 
+@runtime_checkable
 class Kernel(Protocol):
     """Anything that gives the similarity of one pair of observations."""
 
@@ -53,7 +54,7 @@ def is_concrete(*arrays: Any) -> bool:
     return not any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(arrays))
 
 
-def rows(y: Num[Array, "n ..."]) -> Float[Array, "n k"]:
+def rows(y: Shaped[Array, "n ..."]) -> Float[Array, "n k"]:
     """Observations as floating-point rows ``[n, k]``, trailing axes flattened."""
     y = jnp.asarray(y)
     if y.ndim == 0:
@@ -83,7 +84,7 @@ class Delta:
     def __call__(self, y1: Any, y2: Any) -> Array:
         return jnp.asarray(y1 == y2, dtype=jnp.result_type(float))
 
-    def features(self, y: Int[Array, " n"]) -> Float[Array, "n m"]:
+    def features(self, y: Shaped[Array, " n"]) -> Float[Array, "n m"]:
         """One-hot rows ``[n, num_outcomes]``."""
         return jax.nn.one_hot(y, self._outcomes(), dtype=jnp.result_type(float))
 
@@ -117,7 +118,7 @@ class Linear:
         f = (lambda y: y) if self.feature_map is None else self.feature_map
         return jnp.vdot(f(jnp.asarray(y1)), f(jnp.asarray(y2)), precision=HIGHEST)
 
-    def features(self, y: Num[Array, "n ..."]) -> Float[Array, "n m"]:
+    def features(self, y: Shaped[Array, "n ..."]) -> Float[Array, "n m"]:
         """Rows ``[n, m]`` of features."""
         return rows(y if self.feature_map is None else jax.vmap(self.feature_map)(jnp.asarray(y)))
 
@@ -193,6 +194,8 @@ class RandomFeatures:
 
     Args:
         frequencies: ``[m/2, k]``, as drawn by :meth:`draw`.
+        center: ``[k]``, taken off every observation first. Numbers far from 0 lose their digits in
+            the angles: give a typical observation. The same for all batches of a stream.
 
     Example:
         >>> kernel = RandomFeatures.draw(jax.random.key(0), 256, dimension=3, bandwidth=1.0)
@@ -201,26 +204,31 @@ class RandomFeatures:
     """
 
     frequencies: Any
+    center: Any = 0.0
 
     @classmethod
     def draw(
-        cls, key: Key[Array, ""], num_features: int, *, dimension: int, bandwidth: Any
+        cls,
+        key: Key[Array, ""],
+        num_features: int,
+        *,
+        dimension: int,
+        bandwidth: Any,
+        center: Any = 0.0,
     ) -> "RandomFeatures":
         """Draw the frequencies of ``num_features`` (even) features of ``dimension``-vectors."""
         if num_features < 2 or num_features % 2:
             raise ValueError(f"expected an even number of random features, got {num_features}")
         normal = jax.random.normal(key, (num_features // 2, dimension))
-        return cls(normal * (jnp.sqrt(2.0) / bandwidth))
+        return cls(normal * (jnp.sqrt(2.0) / bandwidth), center)
 
     def __call__(self, y1: Any, y2: Any) -> Array:
         both = self.features(jnp.stack([jnp.asarray(y1), jnp.asarray(y2)]))
         return jnp.vdot(both[0], both[1], precision=HIGHEST)
 
-    def features(self, y: Num[Array, "n ..."]) -> Float[Array, "n m"]:
+    def features(self, y: Shaped[Array, "n ..."]) -> Float[Array, "n m"]:
         """Rows ``[n, m]``, ``m = 2 * frequencies.shape[0]``, of squared length one."""
-        points = rows(y)
-        points = points - jax.lax.stop_gradient(points.mean(axis=0))
-        angles = jnp.matmul(points, self.frequencies.T, precision=HIGHEST)
+        angles = jnp.matmul(rows(y) - self.center, self.frequencies.T, precision=HIGHEST)
         both = jnp.concatenate([jnp.cos(angles), jnp.sin(angles)], axis=1)
         return both / jnp.sqrt(self.frequencies.shape[0])
 
@@ -253,7 +261,7 @@ def is_explicit(kernel: Kernel) -> bool:
 
 
 def median_bandwidth(
-    y: Num[Array, "n ..."], *, subsample: int = MEDIAN_SUBSAMPLE, seed: int = 0
+    y: Shaped[Array, "n ..."], *, subsample: int = MEDIAN_SUBSAMPLE, seed: int = 0
 ) -> Float[Array, ""]:
     """The median heuristic: the median distance between two distinct observations.
 
@@ -298,7 +306,7 @@ def _median_distance(points: Array, first: Array, second: Array) -> Array:
     return jnp.where(median > 0, median, jnp.where(jnp.isnan(positive), 1.0, positive))
 
 
-def resolve(kernel: Kernel, y: Num[Array, "n ..."]) -> Kernel:
+def resolve(kernel: Kernel, y: Shaped[Array, "n ..."]) -> Kernel:
     """The kernel with everything filled in that it reads from the observations.
 
     ``RBF(None)`` gets its median bandwidth, ``Delta(None)`` its number of outcomes. Freeze a kernel

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import exp, log
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -212,7 +212,7 @@ def score(
     name: str = "x_hat",
     classes: Sequence[Any] | None = None,
     num_classes: int | None = None,
-    missing: Literal["raise", "drop"] = "raise",
+    missing: checks.Missing = "raise",
     key: Key[Array, ""] | None = None,
     draws: int = 1000,
     block_length: int = 1,
@@ -270,7 +270,7 @@ def rank_reports(
     *,
     classes: Sequence[Any] | None = None,
     num_classes: int | None = None,
-    missing: Literal["raise", "drop"] = "raise",
+    missing: checks.Missing = "raise",
     key: Key[Array, ""] | None = None,
     draws: int = 1000,
     block_length: int = 1,
@@ -351,7 +351,7 @@ def _score_all(
     *,
     classes: Sequence[Any] | None,
     num_classes: int | None,
-    missing: Literal["raise", "drop"],
+    missing: checks.Missing,
     key: Any,
     draws: int,
     block_length: int,
@@ -367,7 +367,7 @@ def _score_all(
         columns, _ = checks.drop_missing(columns)
     checks.check_aligned(columns)
     y = columns.pop(_OBSERVATIONS)
-    codes, names = _encode(columns, classes, num_classes)
+    codes, names, warnings = _encode(columns, classes, num_classes)
     observed = checks.check_observations(y, kind=_kind(kernel))
     if kernel is None:
         kernel = delta if observed.kind == "categorical" else rbf
@@ -388,8 +388,8 @@ def _score_all(
             )
         findings = diagnose(labels, observed.values, kernel, found[name], names, floor)
         findings += [
-            Finding("observations", "warning", text, "see the message")
-            for text in observed.warnings
+            Finding("input", "note", text, "make sure that this is meant")
+            for text in (*warnings, *observed.warnings)
         ]
         scored[name] = _record(
             name, labels, found[name], kernel, names, floor, findings, confidence
@@ -402,12 +402,11 @@ _OBSERVATIONS = "y"
 
 def _encode(
     columns: Mapping[str, Any], classes: Any, num_classes: int | None
-) -> tuple[dict[str, Any], tuple[Any, ...]]:
+) -> tuple[dict[str, Any], tuple[Any, ...], tuple[str, ...]]:
     soft = {name: column for name, column in columns.items() if np.ndim(column) == 2}
     if not soft:
         encoded = checks.encode_reports(columns, classes=classes, num_classes=num_classes)
-        names = next(iter(encoded.values())).classes
-        return {name: labels.codes for name, labels in encoded.items()}, names
+        return encoded.codes, encoded.classes, encoded.warnings
     if len(soft) < len(columns):
         hard = next(name for name in columns if name not in soft)
         raise ValueError(
@@ -419,7 +418,7 @@ def _encode(
         name: checks.check_soft_labels(column, name=name, num_classes=size)
         for name, column in soft.items()
     }
-    return checked, tuple(classes) if classes is not None else tuple(range(d))
+    return checked, tuple(classes) if classes is not None else tuple(range(d)), ()
 
 
 def _kind(kernel: Kernel | None) -> Any:

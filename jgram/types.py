@@ -11,19 +11,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jax import Array
+import jax
+import numpy as np
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int, Key, Num
+    from jax import Array
+    from jaxtyping import Bool, Float, Int, Key, Num, Shaped
 else:
+    Array = jax.Array | np.ndarray  # public functions take both and return JAX arrays
     try:
-        from jaxtyping import Bool, Float, Int, Key, Num
+        from jaxtyping import Bool, Float, Int, Key, Num, Shaped
     except ImportError:
 
         class _Annotation:
             def __class_getitem__(cls, item: Any) -> Any:
                 return item[0]
 
-        Bool = Float = Int = Key = Num = _Annotation
+        Bool = Float = Int = Key = Num = Shaped = _Annotation
 
-__all__ = ["Array", "Bool", "Float", "Int", "Key", "Num"]
+__all__ = ["Array", "Bool", "Float", "Int", "Key", "Num", "Shaped"]

@@ -1,0 +1,63 @@
+"""The component table: a kernel that is one row here inherits every transformation test."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import jgram
+from tests import oracles
+
+N, D = 40, 3
+
+
+def _records(seed=0):
+    rng = np.random.default_rng(seed)
+    truth = np.arange(N) % D
+    x_hat = np.where(rng.random(N) < 0.2, rng.integers(0, D, N), truth)
+    outcomes = np.where(rng.random(N) < 0.3, rng.integers(0, 5, N), truth)
+    numbers = (rng.normal(size=(N, 4)) + 2.0 * np.eye(D, 4)[truth]).astype(np.float32)
+    probabilities = np.exp(numbers[:, :D])
+    probabilities /= probabilities.sum(axis=1, keepdims=True)
+    return x_hat.astype(np.int32), outcomes.astype(np.int32), numbers, probabilities
+
+
+X_HAT, OUTCOMES, NUMBERS, PROBABILITIES = _records()
+
+
+def laplacian(a, b):
+    """A function of a pair whose gradient at coincident points needs care."""
+    square = jnp.sum((a - b) ** 2)
+    distance = jnp.where(square > 0, jnp.sqrt(jnp.where(square > 0, square, 1.0)), 0.0)
+    return jnp.exp(-distance)
+
+
+def squared_features(y):
+    return jnp.concatenate([y, y**2])
+
+
+_random = jgram.RandomFeatures.draw(jax.random.key(7), 64, dimension=4, bandwidth=3.0)
+
+
+def _random_oracle(a, b):
+    frequencies = np.asarray(_random.frequencies, float)
+    return float(np.mean(np.cos(frequencies @ (np.asarray(a, float) - np.asarray(b, float)))))
+
+
+# name: kernel, observations, the same kernel in plain NumPy
+KERNELS = {
+    "delta": (jgram.Delta(5), OUTCOMES, oracles.delta),
+    "linear": (jgram.linear, NUMBERS, oracles.inner),
+    "feature_map": (
+        jgram.Linear(squared_features),
+        NUMBERS,
+        lambda a, b: oracles.inner(np.r_[a, a**2], np.r_[b, b**2]),
+    ),
+    "pseudo_posterior": (jgram.PseudoPosterior(), PROBABILITIES, oracles.inner),
+    "rbf": (jgram.RBF(3.0), NUMBERS, oracles.gaussian(3.0)),
+    "random_features": (_random, NUMBERS, _random_oracle),
+    "function": (
+        laplacian,
+        NUMBERS,
+        lambda a, b: float(np.exp(-np.linalg.norm(np.asarray(a, float) - b))),
+    ),
+}

@@ -1,0 +1,25 @@
+"""Every public signature is checked while the tests run; x64 is off unless a test turns it on."""
+
+from pathlib import Path
+
+import pytest
+from jaxtyping import config, install_import_hook
+
+install_import_hook("jgram", "beartype.beartype")
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """Data that is handed over beside the checkout and may not be copied into it."""
+    path = Path(__file__).parents[2] / "shared" / "data"
+    if not path.is_dir():
+        pytest.skip(f"needs the data sets that are not redistributed, looked for in {path}")
+    return path
+
+
+@pytest.fixture
+def unchecked():
+    """Without the annotation checks, as users run it: our own messages must come first."""
+    config.update("jaxtyping_disable", True)
+    yield
+    config.update("jaxtyping_disable", False)
