@@ -200,16 +200,17 @@ def check_observations(
         raise ValueError(f"{name}: expected at least one record, got none")
     if kind == "auto":
         kind = _detect_kind(columns)
+    title = _listing(columns, quote=False)
     if kind == "categorical":
-        return _categorical(columns, name)
+        return _categorical(columns, title)
     blocks = {label: _numeric(data, label) for label, data in columns.items()}
     names = tuple(part for label, block in blocks.items() for part in _part_names(label, block))
     values = blocks[name] if list(columns) == [name] else np.column_stack(list(blocks.values()))
     if kind == "probability":
-        _refuse_improbable(values, name)
+        _refuse_improbable(values, title)
     lowest, highest = values.min(axis=0), values.max(axis=0)
     constant = [part for part, same in zip(names, np.ravel(lowest == highest), strict=True) if same]
-    warning = f"constant observation columns say nothing: {_listing(constant)}"
+    warning = f"constant observation columns say nothing: {_listing(constant, quote=False)}"
     return Observations(values, kind, names, (warning,) if constant else ())
 
 
@@ -724,8 +725,8 @@ def _show(value: Any) -> str:
     return text if len(text) <= 40 else text[:37] + "..."
 
 
-def _listing(values: Iterable[Any], most: int = 6) -> str:
-    shown = [_show(value) for value in values]
-    if len(shown) <= most:
+def _listing(values: Iterable[Any], *, quote: bool = True) -> str:
+    shown = [_show(value) if quote else str(value) for value in values]
+    if len(shown) <= 6:
         return ", ".join(shown)
-    return f"{', '.join(shown[: most - 1])}, ..., {shown[-1]} ({len(shown)} in all)"
+    return f"{', '.join(shown[:5])}, ..., {shown[-1]} ({len(shown)} in all)"

@@ -5,7 +5,8 @@ cannot tell.
 """
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from math import exp
 from pathlib import Path
@@ -167,67 +168,73 @@ _RANK_HELP = """Rank reports of the same records by reliability, and say which c
 """
 
 
-@app.command("rank", help=_RANK_HELP)
-@app.command("score", help=_SCORE_HELP)
-def judge(
-    context: typer.Context,
-    file: File,
-    report: Report,
-    observation: Observation,
-    kernel: Kernel = None,
-    bandwidth: Bandwidth = None,
-    bins: Bins = None,
-    observation_bins: ObservationBins = None,
-    difference: Difference = False,
-    classes: Classes = None,
-    missing: MissingOption = MissingPolicy.RAISE,
-    separator: Separator = None,
-    thousands: Thousands = None,
-    decimal: Decimal = None,
-    missing_value: MissingValue = None,
-    confidence: Confidence = 0.95,
-    draws: Draws = 1000,
-    block_length: BlockLength = 1,
-    seed: Seed = 0,
-    counts_scale: CountsScale = False,
-    as_json: AsJson = False,
-    plot: Plot = None,
-) -> None:
-    """Read columns, then score the one report or rank the several."""
-    from jgram.tables import read_columns
+def _judging(*, several: bool) -> Callable[..., None]:
+    """The command that scores one report, or ranks several."""
 
-    if (context.info_name == "score") != (len(report) == 1):
-        raise ValueError("expected one --report to score, two or more to rank")
-    columns = read_columns(
-        file,
-        [*report, *observation],
-        separator=separator,
-        thousands=thousands,
-        decimal=decimal,
-        missing_values=missing_value or (),
-    )
-    columns, notes = _prepare(
-        columns,
-        observation,
-        drop=missing is MissingPolicy.DROP,
-        changes=difference,
-        bins=bins,
-        observation_bins=observation_bins or (None if _takes_numbers(kernel) else bins),
-    )
-    labels = {name: columns[name] for name in report}
-    found = _judge(
-        labels,
-        {name: columns[name] for name in observation},
-        _kernel(kernel, bandwidth),
-        classes=_listed(classes, labels[report[0]]),
-        confidence=confidence,
-        draws=draws,
-        block_length=block_length,
-        seed=seed,
-    )
-    source = {"file": str(file), "observations": observation, "seed": seed, "notes": notes}
-    code = _present(found, source, counts_scale=counts_scale, as_json=as_json, plot=plot)
-    raise typer.Exit(code)
+    def judge(
+        file: File,
+        report: Report,
+        observation: Observation,
+        kernel: Kernel = None,
+        bandwidth: Bandwidth = None,
+        bins: Bins = None,
+        observation_bins: ObservationBins = None,
+        difference: Difference = False,
+        classes: Classes = None,
+        missing: MissingOption = MissingPolicy.RAISE,
+        separator: Separator = None,
+        thousands: Thousands = None,
+        decimal: Decimal = None,
+        missing_value: MissingValue = None,
+        confidence: Confidence = 0.95,
+        draws: Draws = 1000,
+        block_length: BlockLength = 1,
+        seed: Seed = 0,
+        counts_scale: CountsScale = False,
+        as_json: AsJson = False,
+        plot: Plot = None,
+    ) -> None:
+        """Read columns, then score the one report or rank the several."""
+        from jgram.tables import read_columns
+
+        if several != (len(report) > 1):
+            raise ValueError("expected one --report to score, two or more to rank")
+        columns = read_columns(
+            file,
+            [*report, *observation],
+            separator=separator,
+            thousands=thousands,
+            decimal=decimal,
+            missing_values=missing_value or (),
+        )
+        columns, notes = _prepare(
+            columns,
+            observation,
+            drop=missing is MissingPolicy.DROP,
+            changes=difference,
+            bins=bins,
+            observation_bins=observation_bins or (None if _takes_numbers(kernel) else bins),
+        )
+        labels = {name: columns[name] for name in report}
+        found = _judge(
+            labels,
+            {name: columns[name] for name in observation},
+            _kernel(kernel, bandwidth),
+            classes=_listed(classes, labels[report[0]]),
+            confidence=confidence,
+            draws=draws,
+            block_length=block_length,
+            seed=seed,
+        )
+        source = {"file": str(file), "observations": observation, "seed": seed, "notes": notes}
+        code = _present(found, source, counts_scale=counts_scale, as_json=as_json, plot=plot)
+        raise typer.Exit(code)
+
+    return judge
+
+
+app.command("score", help=_SCORE_HELP)(_judging(several=False))
+app.command("rank", help=_RANK_HELP)(_judging(several=True))
 
 
 @app.command()
@@ -479,12 +486,15 @@ def _counts(log_value: float | None) -> str:
 
 def _findings(reports: "Sequence[ScoreReport]", ranking: "Ranking | None") -> list[tuple[str, str]]:
     """Findings as level and line, those that reports share in one line."""
-    shared: dict[tuple[str, str], list[tuple[str, Any]]] = {}
+    shared: dict[tuple[str, str, int], list[tuple[str, Any]]] = {}
     for report in reports:
+        alike = Counter()
         for finding in report.findings:
-            shared.setdefault((finding.name, finding.advice), []).append((report.name, finding))
+            key = (finding.name, finding.advice, alike[finding.name])
+            alike[finding.name] += 1
+            shared.setdefault(key, []).append((report.name, finding))
     lines = []
-    for (name, advice), group in shared.items():
+    for (name, advice, _), group in shared.items():
         (first, finding), others = group[0], [report for report, _ in group[1:]]
         where = f"{first}: " if ranking else ""
         also = f" (also {', '.join(others)})" if others else ""

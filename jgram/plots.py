@@ -3,7 +3,7 @@
 matplotlib comes with `pip install 'jgram[cli]'` and is imported only when a figure is made.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -104,7 +104,7 @@ def plot_scores(
     for row in sorted(set(range(len(order))) - set(rows)):
         axes.annotate("no score: log score is −∞", (0.02, row), color=_TEXT, va="center",
                       xycoords=("axes fraction", "data"))  # fmt: skip
-    axes.set_yticks(range(len(order)), [names[int(i)] for i in order])
+    axes.set_yticks(range(len(order)), _literal(names[int(i)] for i in order))
     axes.set_ylim(-0.6, len(order) - 0.4)
     axes.set_xlabel("log score")
     axes.grid(axis="x", color="#e3e6ea", lw=0.8)
@@ -131,8 +131,13 @@ def plot_pairwise(axes: "Axes", names: Sequence[str], probabilities: np.ndarray)
         if i != j:
             axes.text(j, i, f"{value:.2f}", ha="center", va="center", fontsize="small",
                       color="white" if abs(value - 0.5) > 0.35 else _TEXT)  # fmt: skip
-    axes.set_xticks(range(len(names)), names, rotation=30, ha="right")
-    axes.set_yticks(range(len(names)), names)
+    axes.set_xticks(range(len(names)), _literal(names), rotation=30, ha="right")
+    axes.set_yticks(range(len(names)), _literal(names))
     axes.set_title("P(row is better than column)", fontsize="medium")
     axes.spines[:].set_visible(False)
     axes.tick_params(length=0)
+
+
+def _literal(names: Iterable[str]) -> list[str]:
+    """Names in which a dollar sign does not start mathematics."""
+    return [name.replace("$", r"\$") for name in names]

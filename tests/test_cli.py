@@ -1,0 +1,366 @@
+"""The command line: what it prints, the one line it refuses with, and its exit codes."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from jgram.cli import app
+
+HANDED = Path(__file__).parents[2] / "shared" / "data"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder of files: 240 visits, a good and a bad report of them, two observations."""
+    folder = tmp_path_factory.mktemp("files")
+    rng = np.random.default_rng(7)
+    truth = rng.integers(0, 3, 240)
+    words = np.array(["cold", "flu", "[well]"])
+
+    def noisy(share):
+        return np.where(rng.random(240) < share, rng.integers(0, 3, 240), truth)
+
+    columns = {
+        "good": words[truth],
+        "bad": words[noisy(0.6)],
+        "coin": words[rng.integers(0, 3, 240)],
+        "dice": words[rng.integers(0, 3, 240)],
+        "same": np.full(240, "flu"),
+        "symptom": np.array(["ache", "cough", "well"])[noisy(0.2)],
+        "level": np.round(truth + rng.normal(0, 0.3, 240), 4),
+        "flat": np.full(240, 5),
+        "huge": np.where(truth == 1, "inf", "1"),
+        "rain": np.where(truth == 2, 0.0, rng.random(240)).round(3),
+        "pay": [f'"{x:,}"' for x in rng.integers(1000, 9999, 240)],
+        "holes": np.where(np.arange(240) % 10 == 3, "", words[truth]),
+    }
+    lines = [
+        ",".join(columns),
+        *(",".join(map(str, row)) for row in zip(*columns.values(), strict=True)),
+    ]
+    (folder / "visits.csv").write_text("\n".join(lines) + "\n")
+    (folder / "empty.csv").write_text("")
+    (folder / "header.csv").write_text("good,symptom\n")
+    (folder / "twice.csv").write_text("good,good,symptom\na,b,c\n")
+    (folder / "few.csv").write_text("good,symptom\na,x\nb,y\nc,z\n")
+    (folder / "visits.xlsx").write_text("good,symptom\n")
+    labels = np.arange(300) % 10
+    np.savez(folder / "images.npz", labels=labels, flipped=np.roll(labels, 150),
+             embedding=rng.normal(size=(300, 8)) + labels[:, None])  # fmt: skip
+    return folder
+
+
+@pytest.fixture
+def jgram(folder, monkeypatch, unchecked):
+    """Run the command in the folder; `draws` are few, for speed."""
+    monkeypatch.chdir(folder)
+
+    def run(line: str, *more: str):
+        draws = [] if "--draws" in line or line.split()[0] not in ("score", "rank") else ["99"]
+        arguments = [*line.split(), *more, *(["--draws", *draws] if draws else [])]
+        return CliRunner().invoke(app, arguments, prog_name="jgram")
+
+    return run
+
+
+def strict(text: str):
+    """Parsed JSON that holds neither NaN nor Infinity."""
+
+    def refuse(constant):
+        raise AssertionError(constant)
+
+    return json.loads(text, parse_constant=refuse)
+
+
+# Answers ------------------------------------------------------------------------------------
+
+
+def test_rank_puts_the_better_report_first(jgram):
+    result = jgram("rank visits.csv --report bad --report good --observation symptom")
+    assert result.exit_code == 0, result.stderr
+    assert "240 records, 3 classes, observed through symptom; kernel delta" in result.stdout
+    assert result.stdout.index("good ") < result.stdout.index("bad ")
+    assert "good is the most reliable." in result.stdout
+    assert "counts" not in result.stdout
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear", ""])
+def test_rank_by_numbers(jgram, kernel):
+    line = "rank visits.csv --report bad --report good --observation level --json"
+    if kernel == "linear":
+        line = line.replace("level", "level --observation rain --observation flat")
+    result = jgram(line + (f" --kernel {kernel}" if kernel else ""))
+    assert result.exit_code == 0, result.stderr
+    record = strict(result.stdout)
+    assert [report["name"] for report in record["reports"]] == ["good", "bad"]
+    assert record["reports"][0]["kernel"].startswith(kernel or "rbf(bandwidth=")
+    assert record["source"]["seed"] == 0
+
+
+def test_bandwidth_and_seed_are_used(jgram):
+    line = "rank visits.csv --report bad --report good --observation level --json --bandwidth 2"
+    record = strict(jgram(line).stdout)
+    assert record["reports"][0]["kernel"] == "rbf(bandwidth=2)"
+    other = strict(jgram(line + " --seed 1").stdout)
+    assert record["reports"][0]["log_score"] == other["reports"][0]["log_score"]
+    assert record["reports"][0]["floor"]["mean"] != other["reports"][0]["floor"]["mean"]
+
+
+def test_score_says_what_the_number_is_worth(jgram):
+    result = jgram("score visits.csv --report good --observation symptom")
+    assert result.exit_code == 0
+    for words in ("log score", "noise floor", "retention 0.", "records of each class: [well] "):
+        assert words in result.stdout
+    record = strict(jgram("score visits.csv --report good --observation symptom --json").stdout)
+    assert record["rank"] == record["num_classes"] == 3
+    assert set(record["class_counts"]) == {"cold", "flu", "[well]"}
+
+
+def test_buckets_and_their_edges_are_told(jgram):
+    line = "score visits.csv --report good --observation level"
+    result = jgram(f"{line} --observation-bins 4")
+    assert "level: 4 buckets, cut at" in result.stdout
+    assert "kernel delta(num_outcomes=4)" in result.stdout
+    level = np.loadtxt("visits.csv", delimiter=",", skiprows=1, usecols=6)
+    edges = ", ".join(f"{edge:g}" for edge in np.quantile(level, [0.25, 0.5, 0.75]))
+    assert f"cut at {edges}\n" in result.stdout
+    result = jgram("score visits.csv --report level --observation rain --bins 3 --kernel rbf")
+    assert "level: 3 buckets" in result.stdout
+    assert "rain: " not in result.stdout
+
+
+def test_changes_lose_one_record(jgram):
+    result = jgram("score visits.csv --report good --observation level --difference --json")
+    assert strict(result.stdout)["num_records"] == 239
+
+
+def test_missing_records_are_dropped_together_and_counted(jgram):
+    result = jgram("rank visits.csv --report holes --report bad --observation symptom"
+                   " --missing drop --json")  # fmt: skip
+    record = strict(result.stdout)
+    assert record["source"]["notes"] == ["dropped 24 of 240 records that lack a value"]
+    assert {report["num_records"] for report in record["reports"]} == {216}
+
+
+def test_numbers_are_read_with_the_option(jgram):
+    result = jgram("score visits.csv --report good --observation pay --kernel rbf --thousands ,")
+    assert result.exit_code == 0, result.stderr
+
+
+def test_draws_zero_leaves_the_floor_out(jgram):
+    result = jgram("rank visits.csv --report bad --report good --observation symptom --draws 0")
+    assert "noise floor" not in result.stdout
+    assert result.exit_code == 0
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg"])
+def test_plots_are_written(jgram, folder, suffix):
+    reports = "--report bad --report good --report same"
+    result = jgram(f"rank visits.csv {reports} --observation symptom --plot ranking.{suffix}")
+    assert f"plot in ranking.{suffix}" in result.stdout
+    start = (folder / f"ranking.{suffix}").read_bytes()[:60]
+    assert start.startswith({"png": b"\x89PNG", "svg": b"<?xml"}[suffix])
+
+
+def test_a_score_is_plotted_too(jgram, folder):
+    result = jgram("score visits.csv --report good --observation symptom --plot one.pdf")
+    assert result.exit_code == 0
+    assert (folder / "one.pdf").read_bytes().startswith(b"%PDF")
+
+
+# The data cannot tell -----------------------------------------------------------------------
+
+
+def test_ranking_what_cannot_be_told_apart_exits_3(jgram):
+    line = "rank visits.csv --report coin --report dice --observation symptom"
+    result = jgram(line)
+    assert result.exit_code == 3
+    assert "The data cannot tell these reports apart." in result.stdout
+    assert "cannot be told apart: " in result.stdout
+    result = jgram(f"{line} --json")
+    assert result.exit_code == 3
+    assert strict(result.stdout)["separated"] is False
+    assert result.stderr == "jgram: The data cannot tell these reports apart.\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("score images.npz --report labels --observation embedding --kernel linear", "8 features"),
+        ("score visits.csv --report good --observation flat --kernel delta", "1 distinct outcome"),
+        (
+            "score visits.csv --report good --observation symptom --classes cold,flu,[well],pox",
+            "pox",
+        ),
+        ("score visits.csv --report same --observation symptom --classes cold,flu", "cold"),
+    ],
+)
+def test_no_score_has_a_reason_and_exits_3(jgram, line, reason):
+    result = jgram(line)
+    assert result.exit_code == 3
+    assert "No score: " in result.stdout
+    assert reason in result.stdout
+    assert reason in strict(jgram(f"{line} --json").stdout)["reason"]
+
+
+def test_a_constant_report_ranks_last_with_its_reason(jgram):
+    result = jgram("rank visits.csv --report same --report good --observation symptom")
+    assert result.exit_code == 0
+    assert "no score" in result.stdout
+    assert "never reported" in result.stdout
+    assert "good is the most reliable" in result.stdout
+
+
+def test_constant_observations_are_warned_of(jgram):
+    result = jgram("score visits.csv --report good --observation level --observation flat")
+    assert "constant observation columns say nothing: flat;" in result.stdout
+
+
+def test_fewer_records_than_useful_are_warned_of(jgram):
+    result = jgram("score few.csv --report good --observation symptom")
+    assert "rare class" in result.stdout
+
+
+# Refusals -----------------------------------------------------------------------------------
+
+SCORE = "score visits.csv --report good --observation symptom"
+REFUSALS = {
+    "score visits.csv --report gud --observation symptom": "did you mean 'good'?",
+    "score visits.csv --report good --observation zzz": "it has good, bad, coin",
+    "score visits.csv --report good --observation good": "distinct columns",
+    "rank visits.csv --report good --report good --observation symptom": "distinct columns",
+    "rank visits.csv --report good --observation symptom": "two or more",
+    "score visits.csv --report good --report bad --observation symptom": "one --report",
+    "score visits.csv --report good": "--observation",
+    "score nothing.csv --report good --observation symptom": "nothing.csv: No such file",
+    "score empty.csv --report good --observation symptom": "empty.csv: expected a header",
+    "score header.csv --report good --observation symptom": "at least one record",
+    "score twice.csv --report good --observation symptom": "names columns 1 and 2",
+    "score visits.xlsx --report good --observation symptom": ".parquet or .npz",
+    f"{SCORE} --kernel gauss": "pseudo-posterior",
+    f"{SCORE} --kernel rbf": "symptom: expected numbers",
+    f"{SCORE} --kernel pseudo-posterior": "symptom: expected numbers",
+    "score visits.csv --report good --observation flat --kernel pseudo-posterior": "flat: expected prob",
+    "score visits.csv --report good --observation level --observation symptom": "cannot mix",
+    "score visits.csv --report holes --observation symptom": "24 of 240 labels missing",
+    "score visits.csv --report level --observation symptom": "--bins 4",
+    "score visits.csv --report good --observation huge": "inf in row",
+    "score visits.csv --report good --observation pay": "--thousands ','",
+    "score visits.csv --report good --observation rain --bins 8": "rain: 8 bins asked for",
+    f"{SCORE} --bins 4": "--bins: expected a numeric column",
+    f"{SCORE} --bins x": "--bins",
+    "score visits.csv --report holes --observation level --missing drop --difference": "24 records",
+    f"{SCORE} --kernel delta --bandwidth 2": "--bandwidth: expected the rbf kernel",
+    "score visits.csv --report good --observation level --bandwidth -1": "positive",
+    f"{SCORE} --classes cold,flue,[well]": "did you mean 'flue'?",
+    "score images.npz --report labels --observation embedding --classes a,b": "whole numbers",
+    "score images.npz --report embedding --observation labels": "embedding",
+    f"{SCORE} --confidence 1.5": "confidence",
+    f"{SCORE} --block-length 0": "block-length",
+    f"{SCORE} --plot picture.txt": "picture.txt",
+    f"{SCORE} --separator ab": "separator",
+    f"{SCORE} --colour": "--colour",
+    "guess": "guess",
+}
+
+
+@pytest.mark.parametrize("line", REFUSALS)
+def test_refusals_are_one_line_with_exit_code_2(jgram, line):
+    result = jgram(line)
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    assert result.stderr.startswith("jgram: ")
+    assert result.stderr.count("\n") == 1
+    assert REFUSALS[line] in result.stderr
+
+
+def test_errors_of_the_library_itself_are_not_hidden(jgram, monkeypatch):
+    monkeypatch.setattr("jgram.tables.read_columns", lambda *_, **__: 1 / 0)
+    assert isinstance(jgram(SCORE).exception, ZeroDivisionError)
+
+
+# Help, demo, processes ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", ["score", "rank", "demo"])
+def test_help_has_an_example(jgram, command):
+    result = jgram(f"{command} --help")
+    assert result.exit_code == 0
+    assert f"jgram {command}" in result.stdout.split("Example")[1]
+
+
+def test_the_bare_command_shows_help(jgram):
+    result = CliRunner().invoke(app, [], prog_name="jgram")
+    assert "rank" in result.output
+    assert "jgram: " not in result.output
+
+
+TABLE_1 = {"final": "33,918,976", "one_month_later": "24,920,064", "first": "3,504,384"}
+
+
+def test_demo_is_table_1_and_says_that_the_data_cannot_tell(jgram, folder):
+    result = jgram("demo --draws 99")
+    assert result.exit_code == 0
+    for name, counts in TABLE_1.items():
+        (row,) = [line for line in result.stdout.splitlines() if line.startswith(f"{name} ")]
+        assert row.endswith(counts)
+    assert "The data cannot tell these reports apart." in result.stdout
+    assert (folder / "jgram-demo.png").read_bytes().startswith(b"\x89PNG")
+    record = strict(jgram("demo --draws 99 --json").stdout)
+    assert [report["name"] for report in record["reports"]] == list(TABLE_1)
+
+
+@pytest.mark.skipif(not HANDED.exists(), reason="needs ../shared/data")
+def test_table_1_from_the_handed_file(jgram):
+    line = "rank FILE --report X1_first --report X2_after1m --report X3_final --observation Y1"
+    line = line.replace("FILE", str(HANDED / "employment" / "ces_dts_monthly.csv"))
+    result = jgram(f"{line} --difference --bins 4 --counts-scale")
+    assert result.exit_code == 3
+    assert [counts in result.stdout for counts in TABLE_1.values()] == [True] * 3
+
+
+@pytest.mark.skipif(not HANDED.exists(), reason="needs ../shared/data")
+def test_image_features_give_a_full_rank_score(jgram):
+    path = HANDED / "crowd_labelme" / "labelme_crowd.npz"
+    result = jgram(f"score {path} --report truth_train --observation vgg_train --draws 0 --json")
+    record = strict(result.stdout)
+    assert record["rank"] == 8
+    assert np.isfinite(record["log_score"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["score", "few.csv", "--report", "god", "--observation", "symptom"], 2),
+        (["score", "visits.csv", "--report", "good", "--observation", "flat", "--kernel", "delta",
+          "--draws", "0"], 3),
+    ],
+)  # fmt: skip
+def test_exit_codes_of_the_process(folder, arguments, code):
+    done = run_python(["-m", "jgram.cli", *arguments], folder)
+    assert done.returncode == code
+    assert "Traceback" not in done.stderr
+
+
+def test_a_missing_extra_is_one_line(folder):
+    done = run_python(["-c", "import sys; sys.modules['typer'] = None; import jgram.cli"], folder)
+    assert done.returncode == 2
+    assert done.stderr == "jgram: the command needs typer: pip install 'jgram[cli]'\n"
+
+
+def run_python(arguments: list[str], folder: Path) -> subprocess.CompletedProcess:
+    root = str(Path(__file__).parents[1])
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": root},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
