@@ -239,7 +239,7 @@ def _linearise_all(
 
 def _uncertainty(found: Linearisation, parts: np.ndarray, changes: np.ndarray) -> Uncertainty:
     n = len(parts)
-    log_score = float(found.log_score)
+    log_score = float(found.elimination.log_determinant)
     error, bias = np.inf, None
     if np.isfinite(log_score) and n > 1:
         error = float(parts.std(ddof=1, dtype=np.float64) / sqrt(n))

@@ -201,7 +201,7 @@ def _log_ratio(linearisation: Linearisation, change: Array) -> Array:
     # The ratio less 1: it is about 1/n, and sums over n of its logarithm must be right.
     excess = step * (2.0 + step) + spread * linearisation.residual / n**2
     # Below the rounding of (1 + c.h/N)^2 the remaining determinant is numerically zero.
-    left = excess > -1.0 + 8 * jnp.finfo(excess.dtype).eps
+    left = excess > -1.0 + 64 * jnp.finfo(excess.dtype).eps
     return jnp.where(left, jnp.log1p(jnp.where(left, excess, 0.0)), -jnp.inf)
 
 
