@@ -420,10 +420,11 @@ def _present(
     if ranking is None:
         counts = ", ".join(f"{name} {count:g}" for name, count in first.class_counts.items())
         _say(f"records of each class: {counts}")
-        _say(
-            f"retention {first.retention:.3f}, Hadamard ratio {first.hadamard_ratio:.3g} "
-            "(both from 0 to 1)"
-        )
+        if answered:
+            _say(
+                f"retention {first.retention:.3f}, Hadamard ratio {first.hadamard_ratio:.3g} "
+                "(both from 0 to 1)"
+            )
     for level, line in _findings(reports, ranking):
         _say(line, {"fatal": "red", "warning": "yellow"}.get(level, ""))
     for group in ranking.tie_groups if ranking else ():
@@ -465,17 +466,22 @@ def _table(
         cells = ["no score" if report.log_score is None else f"{report.log_score:.2f}"]
         if report.interval:
             cells[0] += f" ± {(report.interval[1] - report.interval[0]) / 2:.1f}"
-        if with_floor and report.floor:
-            cells.append(f"{report.floor.mean:.1f} ± {report.floor.standard_deviation:.1f}")
-            cells.append(f"{report.floor.p_value:.3f}")
+        if report.floor:
+            floor = report.floor if report.log_score is not None else None
+            cells.append(f"{floor.mean:.1f} ± {floor.standard_deviation:.1f}" if floor else "")
+            cells.append(f"{floor.p_value:.3f}" if floor else "")
         if ranking:
             against = to_best.get(report.name)
             cells.append(f"{1 / against.determinant_ratio:.3g}" if against else "1")
-            cells.append(f"{against.probability:.2f}" if against else "")
+            cells.append(_probability(against.probability) if against else "")
         if counts_scale:
             cells.append(_counts(report.counts_log_score))
         table.add_row(report.name, *cells)
     return table
+
+
+def _probability(value: float) -> str:
+    return ">0.99" if value > 0.99 else f"{value:.2f}"
 
 
 def _counts(log_value: float | None) -> str:
@@ -518,6 +524,7 @@ def _draw(path: Path, reports: "Sequence[ScoreReport]", ranking: "Ranking | None
         names,
         [-np.inf if report.log_score is None else report.log_score for report in reports],
         [report.interval or (-np.inf, np.inf) for report in reports],
+        confidence=reports[0].confidence,
         floors=[(report.floor.mean, report.floor.standard_deviation) for report in reports
                 if report.floor] or None,
     )  # fmt: skip

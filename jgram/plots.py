@@ -71,6 +71,7 @@ def plot_scores(
     intervals: Sequence[tuple[float, float]],
     *,
     floors: Sequence[tuple[float, float]] | None = None,
+    confidence: float = 0.95,
 ) -> None:
     """Log scores with intervals, best on top, beside the noise that each must stand out of.
 
@@ -81,6 +82,7 @@ def plot_scores(
         intervals: `[t]` lowest and highest log score.
         floors: `[t]` mean and standard deviation of each report's noise floor, drawn as a band
             of two standard deviations.
+        confidence: Of the intervals, for the legend.
     """
     values = np.asarray(log_scores, float)
     order = np.argsort(values, kind="stable")
@@ -95,7 +97,9 @@ def plot_scores(
                   label="noise floor (labels permuted), ± 2 sd")  # fmt: skip
         axes.vlines(mean, rows - 0.31, rows + 0.31, color="white", lw=1.5)
     axes.hlines(rows, low, high, color=_SCORE, lw=2.2)
-    axes.plot(values[scored], rows, "o", color=_SCORE, ms=7, label="log score, 95% interval")
+    axes.plot(
+        values[scored], rows, "o", color=_SCORE, ms=7, label=f"log score, {confidence:.0%} interval"
+    )
     if len(scored):  # intervals far wider than all else run out of the picture
         least, most = np.min(marks), np.max(marks)
         reach = 1.5 * max(most - least, 1.0)

@@ -246,7 +246,7 @@ REFUSALS = {
     f"{SCORE} --kernel gauss": "pseudo-posterior",
     f"{SCORE} --kernel rbf": "symptom: expected numbers",
     f"{SCORE} --kernel pseudo-posterior": "symptom: expected numbers",
-    "score visits.csv --report good --observation flat --kernel pseudo-posterior": "flat: expected prob",
+    "score visits.csv --report good --observation flat --kernel pseudo-posterior": "sum to 1",
     "score visits.csv --report good --observation level --observation symptom": "cannot mix",
     "score visits.csv --report holes --observation symptom": "24 of 240 labels missing",
     "score visits.csv --report level --observation symptom": "--bins 4",
