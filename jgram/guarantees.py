@@ -22,9 +22,9 @@ Proposition 3.1    ``uninformative_impossibility``, ``relabelling_impossibility`
 Definition 4.1     ``log_population_score``
 Theorem 4.2        ``dist_guarantee`` (3); t: ``test_theorem_4_2_*``
 Proposition 4.3    t: ``test_proposition_4_3_*``
-Definition 4.4     ``scores.plugin_score`` with ``delta``
+Definition 4.4     ``scores.plugin_score`` (delta kernel)
 Proposition 4.5    t: ``test_proposition_4_5``
-Definition 4.6     ``stratified.stratified_matching_score`` with ``delta``
+Definition 4.6     ``stratified.stratified_matching_score`` (delta kernel)
 Proposition 4.7    ``stratified_sample_size``; t: ``test_proposition_4_7_*``
 Definition 4.8     ``log_population_score(kernel=...)``
 Theorem 4.9        t: ``test_theorem_4_9_*``

@@ -282,6 +282,7 @@ def test_zero_where_a_label_occurs_once_under_jit_and_vmap(permutations):
 def test_gradient_in_observations_and_bandwidth():
     key = jax.random.key(3)
 
+    @jax.jit
     def score(y, bandwidth):
         return stratified_matching_score(
             key, X_HAT, y, RBF(bandwidth), num_classes=3, draws=10, permutations="all"
@@ -289,7 +290,7 @@ def test_gradient_in_observations_and_bandwidth():
 
     with jax.enable_x64(True):
         y, step = jnp.asarray(POINTS), 1e-5
-        slope_y, slope_b = jax.grad(score, argnums=(0, 1))(y, 1.3)
+        slope_y, slope_b = jax.jit(jax.grad(score, argnums=(0, 1)))(y, 1.3)
         numeric = (score(y, 1.3 + step) - score(y, 1.3 - step)) / (2 * step)
         assert float(slope_b) == pytest.approx(float(numeric), rel=1e-6)
         moved = y.at[2, 0].add(step)
