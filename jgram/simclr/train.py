@@ -41,7 +41,9 @@ __all__ = [
 
 
 def nt_xent(
-    first: Float[Array, "n k"], second: Float[Array, "n k"], temperature: float = 0.5
+    first: Float[Array, "n k"],
+    second: Float[Array, "n k"],
+    temperature: float | Float[Array, ""] = 0.5,
 ) -> Float[Array, ""]:
     """Normalised temperature-scaled cross entropy of paired views.
 
@@ -209,7 +211,6 @@ def train(
     ):
         if manager.latest_step() is None:
             training = initialize(key, architecture, learning_rate)
-            _save(manager, training, settings)
             if after_epoch:
                 after_epoch(training)
         else:
@@ -236,10 +237,10 @@ def train(
                 )
                 losses.append(np.asarray(chunk_losses))
                 if not np.isfinite(losses[-1]).all():
+                    last = Path(directory, str(epoch)) if epoch else "none yet"
                     raise FloatingPointError(
-                        f"the loss became {losses[-1][-1]} in epoch {epoch + 1}; the last good "
-                        f"checkpoint is {Path(directory) / str(epoch)}: lower the learning rate "
-                        "or raise the temperature"
+                        f"the loss became {losses[-1][-1]} in epoch {epoch + 1}; last good "
+                        f"checkpoint: {last}. Lower the learning rate or raise the temperature"
                     )
                 bar.update(
                     task,
