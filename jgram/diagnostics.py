@@ -217,7 +217,8 @@ def _merged(
     d = len(classes)
     with jax.enable_x64(True):
         matrix = np.asarray(gram(x_hat, y, kernel, num_classes=d), np.float64)
-    scale = np.sqrt(np.maximum(np.diagonal(matrix), np.finfo(float).tiny))
+    scale = np.sqrt(np.abs(np.diagonal(matrix)))
+    scale = np.where(scale > 0, scale, 1.0)
     values, vectors = np.linalg.eigh(matrix / scale[:, None] / scale)
     names = [classes[k] for k in np.argsort(-np.abs(vectors[:, 0]))[:2]]
     if values[0] < -1e-6 * d:

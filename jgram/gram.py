@@ -163,6 +163,10 @@ def init(
         num_features: ``m``; the number of outcomes for the delta kernel.
         dtype: Of the sums; default int32 for unweighted delta, else the default float.
         weighted: Whether updates will carry weights or soft reports.
+
+    Example:
+        >>> init(Delta(3), num_classes=2, num_features=3).sums.shape
+        (2, 3)
     """
     counted = isinstance(kernel, Delta) and not weighted
     dtype = dtype or (jnp.int32 if counted else jnp.result_type(float))
@@ -225,6 +229,11 @@ def gram_of_state(state: GramState) -> Float[Array, "d d"]:
 
     Scores come from the sums themselves (:func:`jgram.determinant.eliminate_sums`): this product
     squares their condition number.
+
+    Example:
+        >>> gram_of_state(GramState(jnp.array([[1, 0], [0, 3]]), jnp.array([1, 3])))
+        Array([[0.0625, 0.    ],
+               [0.    , 0.5625]], dtype=float32)
     """
     means = normalised_sums(state)
     return jnp.matmul(means, means.T, precision=HIGHEST)

@@ -51,9 +51,9 @@ class Uncertainty:
         standard_error: ``2 sd(h[n, x_hat_n]) / sqrt(n)``, the infinitesimal jackknife; ``inf``
             where the log score is ``-inf``. Above about 1 the score is too near its noise floor
             for it, and for anything built on it, to be right.
-        bias: Jackknife estimate of ``E[log_score] - truth``: noise has volume, so small data score
-            too high. ``None`` where it cannot be told: a record carries a class alone, or the
-            standard error is 1 or more.
+        bias: Jackknife estimate of ``E[log_score] - truth``. Noise has volume, which raises the
+            score, and the logarithm is concave, which lowers it. ``None`` where it cannot be told:
+            a record carries a class alone, or the standard error is 1 or more.
         rank: Numerical rank of the Gram matrix.
         pivots: ``[d]`` of the elimination, the last the smallest.
         lengths: ``[d]``, ``sqrt(G[k, k])``.
@@ -70,6 +70,11 @@ class Uncertainty:
     inverse: np.ndarray = field(repr=False)
     contributions: np.ndarray = field(repr=False)
 
+    @property
+    def d(self) -> int:
+        """The number of classes."""
+        return len(self.pivots)
+
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Normal interval of the log score; its measured coverage is in experiments/README.md."""
         half = normal_quantile(confidence) * self.standard_error
@@ -84,7 +89,9 @@ class Comparison:
         log_ratio: Log score of the first less that of the second.
         standard_error: Of the log ratio, paired.
         interval: Of the log ratio.
-        probability: That the first is better: normal, no prior.
+        probability: That the first is better: normal, no prior. Like the p-value it is computed on
+            the scale of retention, ``d score^(1/2d)``, where a report near noise has a bounded
+            error; on the log scale it has none and could not be told from the best.
         p_value: Two-sided, of equal reliability.
         determinant_ratio: ``exp(log_ratio / 2)``, estimating ``|det Q_first / det Q_second|``.
         determinant_ratio_interval: Of the ratio.
@@ -242,7 +249,7 @@ def _uncertainty(found: Linearisation, parts: np.ndarray, changes: np.ndarray) -
     log_score = float(found.elimination.log_determinant)
     error, bias = np.inf, None
     if np.isfinite(log_score) and n > 1:
-        error = float(parts.std(ddof=1, dtype=np.float64) / sqrt(n))
+        error = _standard_error(parts)
         if error < 1.0 and np.isfinite(changes).all():
             bias = float((n - 1) * changes.mean(dtype=np.float64))
     return Uncertainty(
@@ -316,22 +323,26 @@ def compare_uncertainties(
     first: Uncertainty, second: Uncertainty, *, confidence: float = 0.95
 ) -> Comparison:
     """:func:`compare`, of reports already scored together by :func:`uncertainties`."""
-    quantile = normal_quantile(confidence)
     finite = [np.isfinite(first.log_score), np.isfinite(second.log_score)]
-    if not all(finite):
-        ratio = 0.0 if not any(finite) else (np.inf if finite[0] else -np.inf)
-        error = np.inf if not any(finite) else 0.0
-    else:
+    if all(finite):
         ratio = first.log_score - second.log_score
-        paired = first.contributions - second.contributions
-        error = float(paired.std(ddof=1) / sqrt(len(paired))) if len(paired) > 1 else np.inf
-    half = quantile * error
+        error = _standard_error(first.contributions - second.contributions)
+    else:
+        ratio = 0.0 if not any(finite) else (np.inf if finite[0] else -np.inf)
+        error = 0.0 if any(finite) else np.inf
+    half = normal_quantile(confidence) * error
+    interval = (ratio - half, ratio + half) if np.isfinite(ratio) else (ratio, ratio)
+    # Retention, d score^(1/2d): the logarithm of a score near zero has no bounded error.
+    kept = [_retention(found) for found in (first, second)]
+    steps = [k * found.contributions for k, found in zip(kept, (first, second), strict=True)]
+    difference, spread = kept[0] - kept[1], _standard_error((steps[0] - steps[1]) / 2 / first.d)
     z = (
         0.0
-        if ratio == 0.0 or np.isinf(error)
-        else (ratio / error if error else np.sign(ratio) * 40)
+        if difference == 0.0
+        else difference / spread
+        if spread > 0
+        else np.copysign(40.0, ratio)
     )
-    interval = (ratio - half, ratio + half) if np.isfinite(ratio) else (ratio, ratio)
     return Comparison(
         log_ratio=float(ratio),
         standard_error=float(error),
@@ -341,6 +352,16 @@ def compare_uncertainties(
         determinant_ratio=_half_exponential(ratio),
         determinant_ratio_interval=(_half_exponential(interval[0]), _half_exponential(interval[1])),
     )
+
+
+def _standard_error(contributions: np.ndarray) -> float:
+    """Of a sum of ``1/n`` times contributions of mean zero."""
+    n = len(contributions)
+    return float(contributions.std(ddof=1, dtype=np.float64)) / sqrt(n) if n > 1 else np.inf
+
+
+def _retention(found: Uncertainty) -> float:
+    return found.d * exp(found.log_score / (2 * found.d)) if np.isfinite(found.log_score) else 0.0
 
 
 def _half_exponential(value: float) -> float:

@@ -71,7 +71,7 @@ class ScoreReport:
     hadamard_ratio: float | None
     floor: NoiseFloor | None
     num_records: int
-    class_counts: dict[Any, float]
+    class_counts: dict[Any, int | float]
     kernel: str
     findings: tuple[Finding, ...]
 
@@ -169,27 +169,39 @@ class Ranking:
     findings: tuple[Finding, ...]
 
     @property
+    def inside_noise(self) -> tuple[str, ...]:
+        """Reports without a score, or that permuted labels score as high as too often."""
+        return tuple(
+            report.name
+            for report in self.reports
+            if report.log_score is None
+            or (report.floor is not None and report.floor.p_value >= self.level)
+        )
+
+    @property
     def separated(self) -> bool:
-        """Whether any two reports can be told apart."""
-        return any(pair.adjusted_p_value < self.level for pair in self.pairs)
+        """Whether any report can be told both from another one and from noise."""
+        return any(
+            pair.adjusted_p_value < self.level and pair.better not in self.inside_noise
+            for pair in self.pairs
+        )
 
     @property
     def conclusion(self) -> str:
         """What the data say, in one sentence."""
-        best = self.reports[0]
+        noise = self.inside_noise
+        if len(noise) == len(self.reports):
+            return "The data cannot tell any of these reports from noise."
         if not self.separated:
             return "The data cannot tell these reports apart."
-        inside = [r.name for r in self.reports if r.floor and r.floor.p_value >= 0.05]
-        ties = [group for group in self.tie_groups if len(group) > 1]
-        first = next((group for group in ties if group[0] == best.name), None)
+        first = self.tie_groups[0]
         sentence = (
-            f"{best.name} is the most reliable"
-            if first is None
-            else f"{' and '.join(first)} are the most reliable and cannot be told apart"
+            f"{first[0]} is the most reliable"
+            if len(first) == 1
+            else f"{', '.join(first[:-1])} and {first[-1]} are the most reliable and cannot be "
+            "told apart"
         )
-        if inside:
-            sentence += f"; {', '.join(inside)} cannot be told from noise"
-        return sentence + "."
+        return sentence + (f"; {', '.join(noise)} cannot be told from noise." if noise else ".")
 
     def to_dict(self) -> dict[str, Any]:
         """The ranking as JSON-able data."""

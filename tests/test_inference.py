@@ -27,7 +27,7 @@ def numeric(n=600, d=3, noise=0.2, seed=0):
 
 def test_standard_error_is_that_of_fresh_samples_and_of_the_bootstrap():
     scores, errors, differences, paired = [], [], [], []
-    for seed in range(120):
+    for seed in range(100):
         truth, x_hat, y = categorical(n=800, seed=seed)
         found = uncertainties({"truth": truth, "noisy": x_hat}, y, jgram.Delta(3))
         scores.append(found["noisy"].log_score)
@@ -56,18 +56,18 @@ def test_bootstrap_of_records_is_the_weights_of_the_score(kernel):
 
 
 def test_jackknife_bias_is_the_bias():
-    n, scores, biases = 300, [], []
+    n, scores, biases = 150, [], []
     for seed in range(300):
-        _, x_hat, y = categorical(n, seed=seed)
+        _, x_hat, y = categorical(n, noise=0.1, seed=seed)
         found = uncertainties({"": x_hat}, y, jgram.Delta(3))[""]
         scores.append(found.log_score)
         biases.append(found.bias)
     population = 2 * np.log(
-        np.linalg.det((0.7 * np.eye(3) + 0.1) @ (0.8 * np.eye(3) + 0.2 / 3) / 3)
+        np.linalg.det((0.7 * np.eye(3) + 0.1) @ (0.9 * np.eye(3) + 0.1 / 3) / 3)
     )
     true_bias, error = np.mean(scores) - population, np.std(scores) / np.sqrt(300)
-    assert true_bias > 0
     assert np.mean(biases) == pytest.approx(true_bias, abs=3 * error)
+    assert abs(np.mean(biases)) > 3 * error  # there is a bias to be seen
 
 
 def test_comparison_is_the_ratio_of_determinants_whatever_the_experiment():
@@ -179,7 +179,7 @@ def test_a_key_fixes_the_draws():
 def test_many_sizes_compile_a_few_times():
     _, x_hat, y = categorical(1200)
     before = inference._linearise_all._cache_size()
-    for n in range(1000, 1050):
+    for n in range(1000, 1050, 2):
         uncertainties({"": x_hat[:n]}, y[:n], jgram.Delta(3), num_classes=3)
     assert inference._linearise_all._cache_size() - before <= 6
 

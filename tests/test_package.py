@@ -1,0 +1,41 @@
+"""The package as a newcomer meets it."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import jgram
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_import_is_light_and_leaves_jax_as_it_is():
+    code = (
+        "import sys, jax; before = jax.config.jax_enable_x64; import jgram; "
+        "assert jax.config.jax_enable_x64 == before; "
+        "heavy = {'flax', 'optax', 'orbax', 'pandas', 'matplotlib', 'scipy.stats', 'sklearn', "
+        "'typer', 'rich', 'dm_pix', 'PIL'}; print(sorted(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_everything_public_is_documented_with_an_example():
+    for name in jgram.__all__:
+        thing = getattr(jgram, name)
+        if callable(thing):
+            assert thing.__doc__, name
+        module = sys.modules[getattr(thing, "__module__", "jgram")]
+        if callable(thing) and not isinstance(thing, type) and module.__name__ != "jgram.kernels":
+            assert ">>>" in thing.__doc__, name
+
+
+@pytest.mark.parametrize(
+    "block", re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+)
+def test_the_readme_runs(block, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    exec(compile(block, "README.md", "exec"), {})
