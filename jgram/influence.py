@@ -106,7 +106,16 @@ def linearise(
     weights: Shaped[Array, " n"] | None = None,
     block_size: int = BLOCK_SIZE,
 ) -> Linearisation:
-    """Log score, influence and what exact single-record changes need. Arguments: `influence`."""
+    """Log score, influence, and what exact changes of single records need.
+
+    Takes the arguments of :func:`influence`.
+
+    Example:
+        >>> from jgram.kernels import delta
+        >>> found = linearise(jnp.array([0, 0, 1, 1]), jnp.array([0, 0, 1, 1]), delta)
+        >>> found.influence.shape, found.inverse.shape
+        ((4, 2), (2, 2))
+    """
     d = infer_num_classes(x_hat, num_classes)
     kernel = resolve(kernel, y)
     if is_explicit(kernel):

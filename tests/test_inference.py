@@ -98,9 +98,11 @@ def test_comparisons_without_a_score_are_said_not_invented():
     _, x_hat, y = categorical(200)
     constant = np.zeros(200, int)
     won = jgram.compare(x_hat, constant, y, jgram.Delta(3), num_classes=3)
-    assert (won.log_ratio, won.probability, won.p_value) == (np.inf, 1.0, 0.0)
+    assert (won.log_ratio, won.probability) == (np.inf, 1.0)
+    assert won.p_value < 1e-6
     lost = jgram.compare(constant, x_hat, y, jgram.Delta(3), num_classes=3)
-    assert (lost.probability, lost.determinant_ratio) == (0.0, 0.0)
+    assert lost.probability < 1e-6
+    assert lost.determinant_ratio == 0.0
     neither = jgram.compare(constant, constant, y, jgram.Delta(3), num_classes=3)
     assert (neither.log_ratio, neither.probability, neither.p_value) == (0.0, 0.5, 1.0)
     same = jgram.compare(x_hat, x_hat, y, jgram.Delta(3))
