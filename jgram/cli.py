@@ -4,13 +4,14 @@ Exit codes: 0 with an answer, 2 for input that does not fit (one line on stderr)
 cannot tell.
 """
 
+import csv
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from math import exp
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -207,7 +208,7 @@ def _judging(*, several: bool) -> Callable[..., None]:
             decimal=decimal,
             missing_values=missing_value or (),
         )
-        columns, notes = _prepare(
+        columns, _, notes = _prepare(
             columns,
             observation,
             drop=missing is MissingPolicy.DROP,
@@ -238,6 +239,119 @@ app.command("rank", help=_RANK_HELP)(_judging(several=True))
 
 
 @app.command()
+def issues(
+    file: File,
+    report: Annotated[str, typer.Option(help="Column of reported labels.")],
+    observation: Observation,
+    kernel: Kernel = None,
+    bandwidth: Bandwidth = None,
+    observation_bins: ObservationBins = None,
+    classes: Classes = None,
+    missing: MissingOption = MissingPolicy.RAISE,
+    separator: Separator = None,
+    thousands: Thousands = None,
+    decimal: Decimal = None,
+    missing_value: MissingValue = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write all of them to this .csv or .json file.")
+    ] = None,
+    limit: Annotated[int, typer.Option(help="Records to show.", min=0)] = 20,
+    as_json: AsJson = False,
+) -> None:
+    """List the records whose label fits its observation badly: look at these first.
+
+    Nothing is trained. Rows count from 0 after the header. The order is more trustworthy than the
+    number of records listed.
+
+    [bold]Examples[/bold]
+
+        jgram issues visits.csv --report diagnosis --observation crp --observation temperature
+
+        jgram issues labels.npz --report answers --observation features --out suspects.csv
+    """
+    from jgram.checks import check_observations
+    from jgram.kernels import delta, rbf
+    from jgram.label_issues import label_issues
+    from jgram.tables import read_columns, to_json
+
+    if out is not None and out.suffix not in (".csv", ".json"):
+        raise ValueError(f"{out}: expected a .csv or .json file")
+    columns = read_columns(
+        file,
+        [report, *observation],
+        separator=separator,
+        thousands=thousands,
+        decimal=decimal,
+        missing_values=missing_value or (),
+    )
+    columns, rows, notes = _prepare(
+        columns,
+        observation,
+        drop=missing is MissingPolicy.DROP,
+        observation_bins=observation_bins,
+    )
+    labels = columns.pop(report)
+    chosen = _kernel(kernel, bandwidth)
+    if chosen is None:
+        chosen = delta if check_observations(columns).kind == "categorical" else rbf
+    found = label_issues(labels, columns, chosen, classes=_listed(classes, labels))
+    record = found.to_dict()
+    for issue in record["records"]:
+        issue["row"] = int(rows[issue["row"]])
+    source = {"file": str(file), "observations": observation, "notes": notes}
+    text = to_json({"source": source, "report": report, **record})
+    if out is not None and out.suffix == ".json":
+        out.write_text(text + "\n", encoding="utf-8")
+    elif out is not None:
+        with out.open("w", newline="", encoding="utf-8") as target:
+            writer = csv.DictWriter(target, ["row", "label", "suggested", "quality", "gain"])
+            writer.writeheader()
+            writer.writerows(record["records"])
+    if as_json:
+        print(text)
+        return
+    _say(f"{record['num_issues']} of {record['num_records']} records fit another class better")
+    for note in notes:
+        _say(note, "dim")
+    _say("")
+    _say(_rows(record["classes"], ["name", "count", "issues", "mean_quality", "confused_with"]))
+    _say("")
+    _say(_rows(record["records"][:limit], ["row", "label", "suggested", "quality", "gain"]))
+    if out is not None:
+        _say(f"all of them in {out}", "dim")
+
+
+@app.command()
+def encode(
+    images: Annotated[
+        Path, typer.Argument(help="Folder of images, or npz with one array of them.")
+    ],
+    checkpoint: Annotated[Path, typer.Option(help="Directory that training wrote.")],
+    out: Annotated[Path, typer.Option(help="The .npz file to write.")],
+    features: Annotated[
+        bool, typer.Option("--features", help="The backbone's features, not the projections.")
+    ] = False,
+    resize: Annotated[
+        bool, typer.Option("--resize", help="Bring images to the size trained on.")
+    ] = False,
+) -> None:
+    """Embed images with a trained encoder, to observe labels through.
+
+    [bold]Example[/bold]
+
+        jgram encode photos/ --checkpoint simclr/ --out photos.npz --resize
+    """
+    try:
+        from jgram.simclr.train import encode_path
+    except ImportError as error:
+        raise ValueError(f"encode needs {error.name}: pip install 'jgram[encoder]'") from None
+    if out.suffix != ".npz":
+        raise ValueError(f"{out}: expected an .npz file")
+    n, k = encode_path(images, checkpoint, out, features=features, resize=resize)
+    _say(f"{n} embeddings of {k} numbers in {out}: arrays 'embeddings' and 'names'")
+
+
+@app.command()
 def demo(
     seed: Seed = 0,
     draws: Draws = 1000,
@@ -257,7 +371,7 @@ def demo(
     table = employment()
     observation = ["tax_deposits"]
     months = len(table.pop("month"))
-    columns, notes = _prepare(table, observation, changes=True, bins=4, observation_bins=4)
+    columns, _, notes = _prepare(table, observation, changes=True, bins=4, observation_bins=4)
     taxes = {name: columns.pop(name) for name in observation}
     found = _judge(columns, taxes, _kernel(KernelName.DELTA, None), draws=draws, seed=seed)
     source = {
@@ -278,6 +392,14 @@ def demo(
 # Input --------------------------------------------------------------------------------------
 
 
+class _Prepared(NamedTuple):
+    """Columns ready to be judged, the rows of the file they come from, what was done to them."""
+
+    columns: dict[str, Any]
+    rows: np.ndarray
+    notes: list[str]
+
+
 def _prepare(
     columns: Mapping[str, Any],
     observations: Sequence[str],
@@ -286,12 +408,13 @@ def _prepare(
     changes: bool = False,
     bins: int | None = None,
     observation_bins: int | None = None,
-) -> tuple[dict[str, Any], list[str]]:
-    """Columns after dropping, changes and buckets, in this order, and notes of what was done."""
+) -> _Prepared:
+    """Columns after dropping, changes and buckets, in this order."""
     from jgram.checks import check_aligned, drop_missing
     from jgram.tables import difference, quantile_bins
 
     size, notes, prepared = check_aligned(columns), [], dict(columns)
+    rows = np.arange(size)
     if drop:
         prepared, rows = drop_missing(columns)
         if len(rows) < size:
@@ -314,7 +437,7 @@ def _prepare(
         prepared[name] = column
     if (bins or observation_bins) and not any("buckets" in note for note in notes):
         raise ValueError("--bins: expected a numeric column to put into buckets, got none")
-    return prepared, notes
+    return _Prepared(prepared, rows[1:] if changes else rows, notes)
 
 
 def _kernel(name: KernelName | None, bandwidth: float | None) -> Any:
@@ -477,6 +600,18 @@ def _table(
         if counts_scale:
             cells.append(_counts(report.counts_log_score))
         table.add_row(report.name, *cells)
+    return table
+
+
+def _rows(records: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Table:
+    """Records as a table."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 0, 0, 1))
+    for name in names:
+        table.add_column(name.replace("_", " "))
+    for record in records:
+        values = [record[name] for name in names]
+        table.add_row(*("" if x is None else f"{x:.3g}" if isinstance(x, float) else str(x)
+                        for x in values))  # fmt: skip
     return table
 
 

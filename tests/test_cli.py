@@ -1,5 +1,6 @@
 """The command line: what it prints, the one line it refuses with, and its exit codes."""
 
+import csv
 import json
 import os
 import subprocess
@@ -13,6 +14,9 @@ from typer.testing import CliRunner
 from jgram.cli import app
 
 HANDED = Path(__file__).parents[2] / "shared" / "data"
+
+
+FLIPPED = [5, 77, 201]
 
 
 @pytest.fixture(scope="module")
@@ -36,8 +40,10 @@ def folder(tmp_path_factory):
         "level": np.round(truth + rng.normal(0, 0.3, 240), 4),
         "flat": np.full(240, 5),
         "huge": np.where(truth == 1, "inf", "1"),
+        "gaps": np.where(np.arange(240) % 4 == 0, "", "1"),
         "rain": np.where(truth == 2, 0.0, rng.random(240)).round(3),
         "pay": [f'"{x:,}"' for x in rng.integers(1000, 9999, 240)],
+        "flipped": words[np.where(np.isin(np.arange(240), FLIPPED), (truth + 1) % 3, truth)],
         "holes": np.where(np.arange(240) % 10 == 3, "", words[truth]),
     }
     lines = [
@@ -174,6 +180,46 @@ def test_a_score_is_plotted_too(jgram, folder):
     assert (folder / "one.pdf").read_bytes().startswith(b"%PDF")
 
 
+def test_issues_are_the_records_that_were_flipped(jgram, folder):
+    line = "issues visits.csv --report flipped --observation level"
+    result = jgram(f"{line} --out suspects.csv")
+    assert result.exit_code == 0, result.stderr
+    assert "of 240 records fit another class better" in result.stdout
+    with (folder / "suspects.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert {int(row["row"]) for row in rows[:3]} == set(FLIPPED)
+    jgram(f"{line} --out suspects.json")
+    record = strict((folder / "suspects.json").read_text())
+    assert record == strict(jgram(f"{line} --json").stdout)
+    assert record["num_issues"] == len(record["records"]) == len(rows)
+    assert record["classes"][0]["issues"] > 0
+
+
+def test_issues_are_numbered_as_in_the_file_after_dropping(jgram):
+    line = "issues visits.csv --report flipped --observation level --observation gaps --json"
+    whole = strict(jgram("issues visits.csv --report flipped --observation level --json").stdout)
+    dropped = strict(jgram(f"{line} --missing drop").stdout)
+    assert dropped["num_records"] == 180
+    assert {record["row"] for record in dropped["records"]} >= set(FLIPPED)
+    labels = {record["row"]: record["label"] for record in whole["records"]}
+    for record in dropped["records"]:
+        assert labels.get(record["row"], record["label"]) == record["label"]
+
+
+def test_encode_passes_its_arguments_on(jgram, monkeypatch):
+    calls = []
+
+    def encode_path(*args, **kwargs):
+        calls.append((args, kwargs))
+        return 7, 8
+
+    monkeypatch.setattr("jgram.simclr.train.encode_path", encode_path)
+    result = jgram("encode photos --checkpoint run --out photos.npz --resize")
+    assert "7 embeddings of 8 numbers in photos.npz" in result.stdout
+    paths = tuple(Path(name) for name in ("photos", "run", "photos.npz"))
+    assert calls == [(paths, {"features": False, "resize": True})]
+
+
 # The data cannot tell -----------------------------------------------------------------------
 
 
@@ -181,12 +227,13 @@ def test_ranking_what_cannot_be_told_apart_exits_3(jgram):
     line = "rank visits.csv --report coin --report dice --observation symptom"
     result = jgram(line)
     assert result.exit_code == 3
-    assert "The data cannot tell these reports apart." in result.stdout
+    assert "The data cannot tell" in result.stdout
     assert "cannot be told apart: " in result.stdout
     result = jgram(f"{line} --json")
     assert result.exit_code == 3
-    assert strict(result.stdout)["separated"] is False
-    assert result.stderr == "jgram: The data cannot tell these reports apart.\n"
+    record = strict(result.stdout)
+    assert record["separated"] is False
+    assert result.stderr == f"jgram: {record['conclusion']}\n"
 
 
 @pytest.mark.parametrize(
@@ -266,6 +313,10 @@ REFUSALS = {
     f"{SCORE} --plot picture.txt": "picture.txt",
     f"{SCORE} --separator ab": "separator",
     f"{SCORE} --colour": "--colour",
+    "issues visits.csv --report good --observation level --out issues.xls": ".csv or .json",
+    "issues visits.csv --report good --observation flat --kernel delta": "full rank",
+    "encode photos --checkpoint run --out photos.csv": "an .npz file",
+    "encode photos --checkpoint run --out photos.npz": "no such",
     "guess": "guess",
 }
 
@@ -288,7 +339,7 @@ def test_errors_of_the_library_itself_are_not_hidden(jgram, monkeypatch):
 # Help, demo, processes ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("command", ["score", "rank", "demo"])
+@pytest.mark.parametrize("command", ["score", "rank", "issues", "encode", "demo"])
 def test_help_has_an_example(jgram, command):
     result = jgram(f"{command} --help")
     assert result.exit_code == 0
@@ -310,7 +361,7 @@ def test_demo_is_table_1_and_says_that_the_data_cannot_tell(jgram, folder):
     for name, counts in TABLE_1.items():
         (row,) = [line for line in result.stdout.splitlines() if line.startswith(f"{name} ")]
         assert row.endswith(counts)
-    assert "The data cannot tell these reports apart." in result.stdout
+    assert "The data cannot tell" in result.stdout
     assert (folder / "jgram-demo.png").read_bytes().startswith(b"\x89PNG")
     record = strict(jgram("demo --draws 99 --json").stdout)
     assert [report["name"] for report in record["reports"]] == list(TABLE_1)
