@@ -161,7 +161,6 @@ def label_issues(
     labels, names = encoded.codes, encoded.classes
     kind = "categorical" if isinstance(kernel, Delta) else "auto"
     observed = checks.check_observations(y, kind=kind).values
-    kernel = resolve(kernel, observed)
     counts = np.bincount(labels, minlength=len(names))
     if (counts == 1).any():
         alone = int(np.argmax(counts == 1))
@@ -171,8 +170,10 @@ def label_issues(
             "out, or merge the class with another"
         )
     with jax.enable_x64(True):
-        found = linearise(labels, observed, kernel, num_classes=len(names))
-        gains = np.asarray(relabelling_gains(found, jnp.asarray(labels)), np.float64)
+        x, points = jnp.asarray(labels), jnp.asarray(observed)
+        kernel = resolve(kernel, points)
+        found = linearise(x, points, kernel, num_classes=len(names))
+        gains = np.asarray(relabelling_gains(found, x), np.float64)
     if not np.isfinite(found.log_score):
         zero = structural_zero(labels, observed, kernel, names)
         reason = (
