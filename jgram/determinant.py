@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jgram.types import Array, Float, Int
+from jgram.types import Array, ArrayLike, Float, Int
 
 __all__ = [
     "Elimination",
@@ -46,7 +46,7 @@ def default_tolerance(num_classes: int, dtype: jnp.dtype) -> float:
     return 8.0 * num_classes * float(jnp.finfo(dtype).eps)
 
 
-def eliminate_sums(sums: Float[Array, "d m"], *, tolerance: float | None = None) -> Elimination:
+def eliminate_sums(sums: Float[ArrayLike, "d m"], *, tolerance: float | None = None) -> Elimination:
     """QR of the feature sums: ``log det(sums sums^T) = 2 sum(log |diag R|)``.
 
     Pivoted modified Gram-Schmidt on unit rows, whose ``R`` is backward stable. The condition number
@@ -73,7 +73,7 @@ def eliminate_sums(sums: Float[Array, "d m"], *, tolerance: float | None = None)
     return _eliminate_sums(sums, tolerance)
 
 
-def eliminate_gram(gram: Float[Array, "d d"], *, tolerance: float | None = None) -> Elimination:
+def eliminate_gram(gram: Float[ArrayLike, "d d"], *, tolerance: float | None = None) -> Elimination:
     """Pivoted Cholesky of the Gram matrix scaled to unit diagonal.
 
     For kernels that leave nothing but the Gram matrix. Nothing is ever added to the diagonal.
@@ -103,7 +103,7 @@ def eliminate_gram(gram: Float[Array, "d d"], *, tolerance: float | None = None)
 
 
 def log_determinant_of_sums(
-    sums: Float[Array, "d m"], *, tolerance: float | None = None
+    sums: Float[ArrayLike, "d m"], *, tolerance: float | None = None
 ) -> Float[Array, ""]:
     """``log det(sums sums^T)``, ``-inf`` where rank-deficient; see :func:`eliminate_sums`.
 
@@ -115,7 +115,7 @@ def log_determinant_of_sums(
 
 
 def log_determinant(
-    gram: Float[Array, "d d"], *, tolerance: float | None = None
+    gram: Float[ArrayLike, "d d"], *, tolerance: float | None = None
 ) -> Float[Array, ""]:
     """``log det(gram)``, ``-inf`` where rank-deficient; see :func:`eliminate_gram`.
 
@@ -126,7 +126,7 @@ def log_determinant(
     return eliminate_gram(gram, tolerance=tolerance).log_determinant
 
 
-def log_top_determinant_of_sums(sums: Float[Array, "d m"], rank: int) -> Float[Array, ""]:
+def log_top_determinant_of_sums(sums: Float[ArrayLike, "d m"], rank: int) -> Float[Array, ""]:
     """Log of the product of the ``rank`` largest eigenvalues of ``sums sums^T``.
 
     The largest squared volume that ``rank`` orthonormal combinations of the classes span. Unlike
@@ -146,7 +146,7 @@ def log_top_determinant_of_sums(sums: Float[Array, "d m"], rank: int) -> Float[A
     return 2.0 * _sum_of_logs(values, values > default_tolerance(len(sums), sums.dtype) * values[0])
 
 
-def log_top_determinant(gram: Float[Array, "d d"], rank: int) -> Float[Array, ""]:
+def log_top_determinant(gram: Float[ArrayLike, "d d"], rank: int) -> Float[Array, ""]:
     """Log of the product of the ``rank`` largest eigenvalues of the Gram matrix.
 
     Raises:
@@ -162,7 +162,7 @@ def log_top_determinant(gram: Float[Array, "d d"], rank: int) -> Float[Array, ""
     return _sum_of_logs(values, values > default_tolerance(len(gram), gram.dtype) * values[0])
 
 
-def _matrix(value: Array, shape: str) -> Array:
+def _matrix(value: Any, shape: str) -> Array:
     value = jnp.asarray(value)
     if value.ndim != 2 or 0 in value.shape:
         raise ValueError(f"expected a matrix {shape}, got shape {value.shape}; vmap over batches")

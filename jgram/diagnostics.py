@@ -67,7 +67,7 @@ def structural_zero(x_hat: Any, y: Any, kernel: Kernel, classes: Sequence[Any]) 
     d = len(classes)
     counts = _class_counts(x_hat, d)
     if (counts == 0).any():
-        missing = [classes[k] for k in np.flatnonzero(counts == 0)]
+        missing = [name for name, count in zip(classes, counts, strict=True) if count == 0]
         names = ", ".join(map(repr, missing[:5])) + (", ..." if len(missing) > 5 else "")
         one = len(missing) == 1
         return Finding(

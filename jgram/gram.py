@@ -24,7 +24,7 @@ from jgram.kernels import (
     resolve,
     rows,
 )
-from jgram.types import Array, Float, Num, Shaped
+from jgram.types import Array, ArrayLike, Float, Num, Shaped
 
 __all__ = [
     "GramState",
@@ -89,9 +89,9 @@ def infer_num_classes(x_hat: Any, num_classes: int | None) -> int:
 
 
 def memberships(
-    x_hat: Shaped[Array, "n ..."],
+    x_hat: Shaped[ArrayLike, "n ..."],
     num_classes: int,
-    weights: Shaped[Array, " n"] | None = None,
+    weights: Shaped[ArrayLike, " n"] | None = None,
     dtype: Any = None,
 ) -> Float[Array, "n d"]:
     """Reports as rows ``[n, d]``: one-hot for labels, themselves when soft, times the weights.
@@ -108,12 +108,12 @@ def memberships(
 
 
 def joint_table(
-    x_hat: Shaped[Array, "n ..."],
-    y: Shaped[Array, " n"],
+    x_hat: Shaped[ArrayLike, "n ..."],
+    y: Shaped[ArrayLike, " n"],
     *,
     num_classes: int | None = None,
     num_outcomes: int | None = None,
-    weights: Shaped[Array, " n"] | None = None,
+    weights: Shaped[ArrayLike, " n"] | None = None,
 ) -> Num[Array, "m d"]:
     """Contingency table of outcomes and reports: ``N`` times the empirical ``P Q``.
 
@@ -178,11 +178,11 @@ def init(
 
 def update(
     state: GramState,
-    x_hat: Shaped[Array, "n ..."],
-    y: Shaped[Array, "n ..."],
+    x_hat: Shaped[ArrayLike, "n ..."],
+    y: Shaped[ArrayLike, "n ..."],
     kernel: Kernel,
     *,
-    weights: Shaped[Array, " n"] | None = None,
+    weights: Shaped[ArrayLike, " n"] | None = None,
 ) -> GramState:
     """The state with more records added.
 
@@ -248,12 +248,12 @@ def normalised_sums(state: GramState) -> Float[Array, "d m"]:
 
 
 def gram_state(
-    x_hat: Shaped[Array, "n ..."],
-    y: Shaped[Array, "n ..."],
+    x_hat: Shaped[ArrayLike, "n ..."],
+    y: Shaped[ArrayLike, "n ..."],
     kernel: Kernel,
     *,
     num_classes: int | None = None,
-    weights: Shaped[Array, " n"] | None = None,
+    weights: Shaped[ArrayLike, " n"] | None = None,
 ) -> GramState:
     """:class:`GramState` of one batch: ``update(init(...), ...)`` with the sizes inferred."""
     d = infer_num_classes(x_hat, num_classes)
@@ -261,12 +261,12 @@ def gram_state(
 
 
 def gram(
-    x_hat: Shaped[Array, "n ..."],
-    y: Shaped[Array, "n ..."],
+    x_hat: Shaped[ArrayLike, "n ..."],
+    y: Shaped[ArrayLike, "n ..."],
     kernel: Kernel,
     *,
     num_classes: int | None = None,
-    weights: Shaped[Array, " n"] | None = None,
+    weights: Shaped[ArrayLike, " n"] | None = None,
     block_size: int = BLOCK_SIZE,
 ) -> Float[Array, "d d"]:
     """The plug-in Gram matrix of reports (Definitions 4.6 and 4.9).
@@ -307,8 +307,8 @@ def gram(
 
 def kernel_product(
     kernel: Kernel,
-    y: Shaped[Array, "n ..."],
-    z: Float[Array, "n c"],
+    y: Shaped[ArrayLike, "n ..."],
+    z: Float[ArrayLike, "n c"],
     *,
     block_size: int = BLOCK_SIZE,
 ) -> Float[Array, "n c"]:
@@ -323,7 +323,7 @@ def kernel_product(
         features = kernel.features(jnp.asarray(y))  # type: ignore[attr-defined]
         inner = jnp.matmul(features.T, z, precision=HIGHEST)
         return jnp.matmul(features, inner, precision=HIGHEST)
-    return _tiled_product(as_pytree(kernel), _points(y), z, block_size)
+    return _tiled_product(as_pytree(kernel), _points(y), jnp.asarray(z), block_size)
 
 
 def _check_lengths(x_hat: Any, y: Any, weights: Any) -> None:

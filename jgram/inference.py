@@ -23,7 +23,7 @@ from jgram.determinant import eliminate_gram, eliminate_sums, log_determinant_of
 from jgram.gram import gram, infer_num_classes, joint_table, memberships
 from jgram.influence import Linearisation, contributions, leave_one_out, linearise
 from jgram.kernels import HIGHEST, Delta, Kernel, as_pytree, is_explicit, resolve
-from jgram.types import Array, Key, Shaped
+from jgram.types import Array, ArrayLike, Key, Shaped
 
 __all__ = [
     "Bootstrap",
@@ -153,8 +153,8 @@ def normal_quantile(confidence: float) -> float:
 
 
 def standard_error(
-    x_hat: Shaped[Array, "n ..."],
-    y: Shaped[Array, "n ..."],
+    x_hat: Shaped[ArrayLike, "n ..."],
+    y: Shaped[ArrayLike, "n ..."],
     kernel: Kernel,
     *,
     num_classes: int | None = None,
@@ -257,9 +257,9 @@ def _uncertainty(found: Linearisation, parts: np.ndarray, changes: np.ndarray) -
         standard_error=error,
         bias=bias,
         rank=int(found.elimination.rank),
-        pivots=found.elimination.pivots,
-        lengths=found.lengths,
-        inverse=found.inverse,
+        pivots=np.asarray(found.elimination.pivots),
+        lengths=np.asarray(found.lengths),
+        inverse=np.asarray(found.inverse),
         contributions=parts if np.isfinite(log_score) else np.zeros(n),
     )
 
@@ -277,9 +277,9 @@ def _common_classes(reports: dict[str, Any], num_classes: int | None) -> int:
 
 
 def compare(
-    first: Shaped[Array, "n ..."],
-    second: Shaped[Array, "n ..."],
-    y: Shaped[Array, "n ..."],
+    first: Shaped[ArrayLike, "n ..."],
+    second: Shaped[ArrayLike, "n ..."],
+    y: Shaped[ArrayLike, "n ..."],
     kernel: Kernel,
     *,
     num_classes: int | None = None,
@@ -414,8 +414,8 @@ def tie_groups(
 
 def noise_floor(
     key: Key[Array, ""],
-    x_hat: Shaped[Array, " n"],
-    y: Shaped[Array, "n ..."],
+    x_hat: Shaped[ArrayLike, " n"],
+    y: Shaped[ArrayLike, "n ..."],
     kernel: Kernel,
     *,
     num_classes: int | None = None,
@@ -498,8 +498,8 @@ def summarise_floor(log_score: float, draws: np.ndarray) -> NoiseFloor:
 
 def bootstrap(
     key: Key[Array, ""],
-    x_hat: Shaped[Array, "n ..."],
-    y: Shaped[Array, "n ..."],
+    x_hat: Shaped[ArrayLike, "n ..."],
+    y: Shaped[ArrayLike, "n ..."],
     kernel: Kernel,
     *,
     num_classes: int | None = None,

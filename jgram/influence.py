@@ -27,7 +27,7 @@ from jgram.gram import (
     normalised_sums,
 )
 from jgram.kernels import HIGHEST, RBF, Delta, Kernel, is_explicit, resolve
-from jgram.types import Array, Float, Shaped
+from jgram.types import Array, ArrayLike, Float, Shaped
 
 __all__ = [
     "Linearisation",
@@ -65,12 +65,12 @@ class Linearisation(NamedTuple):
 
 
 def influence(
-    x_hat: Shaped[Array, "n ..."],
-    y: Shaped[Array, "n ..."],
+    x_hat: Shaped[ArrayLike, "n ..."],
+    y: Shaped[ArrayLike, "n ..."],
     kernel: Kernel,
     *,
     num_classes: int | None = None,
-    weights: Shaped[Array, " n"] | None = None,
+    weights: Shaped[ArrayLike, " n"] | None = None,
     block_size: int = BLOCK_SIZE,
 ) -> Float[Array, "n d"]:
     """``h[n, j]``: ``N/2`` times the derivative of the log score in the membership ``[n, j]``.
@@ -98,12 +98,12 @@ def influence(
 
 
 def linearise(
-    x_hat: Shaped[Array, "n ..."],
-    y: Shaped[Array, "n ..."],
+    x_hat: Shaped[ArrayLike, "n ..."],
+    y: Shaped[ArrayLike, "n ..."],
     kernel: Kernel,
     *,
     num_classes: int | None = None,
-    weights: Shaped[Array, " n"] | None = None,
+    weights: Shaped[ArrayLike, " n"] | None = None,
     block_size: int = BLOCK_SIZE,
 ) -> Linearisation:
     """Log score, influence, and what exact changes of single records need.
@@ -124,7 +124,7 @@ def linearise(
 
 
 def contributions(
-    linearisation: Linearisation, x_hat: Shaped[Array, "n ..."]
+    linearisation: Linearisation, x_hat: Shaped[ArrayLike, "n ..."]
 ) -> Float[Array, " n"]:
     """What each record contributes to the log score: ``2 (h[n, x_hat_n] - d)``, of mean zero.
 
@@ -148,8 +148,8 @@ def contributions(
 
 def leave_one_out(
     linearisation: Linearisation,
-    x_hat: Shaped[Array, "n ..."],
-    weights: Shaped[Array, " n"] | None = None,
+    x_hat: Shaped[ArrayLike, "n ..."],
+    weights: Shaped[ArrayLike, " n"] | None = None,
 ) -> Float[Array, " n"]:
     """Exact change of the log score when one record is left out, for every record, ``O(n d^2)``.
 
@@ -175,7 +175,7 @@ def leave_one_out(
 
 
 def relabelling_gains(
-    linearisation: Linearisation, x_hat: Shaped[Array, " n"]
+    linearisation: Linearisation, x_hat: Shaped[ArrayLike, " n"]
 ) -> Float[Array, "n d"]:
     """Exact change of the log score when record ``n`` alone is relabelled ``j``, for all ``n, j``.
 

@@ -19,8 +19,9 @@ from typing import Any, Protocol, runtime_checkable
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
-from jgram.types import Array, Float, Key, Shaped
+from jgram.types import Array, ArrayLike, Float, Key, Shaped
 
 __all__ = [
     "RBF",
@@ -51,10 +52,10 @@ class Kernel(Protocol):
 
 def is_concrete(*arrays: Any) -> bool:
     """Whether the values can be looked at now (not inside ``jit``, ``vmap`` or ``grad``)."""
-    return not any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(arrays))
+    return not any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(arrays))
 
 
-def rows(y: Shaped[Array, "n ..."]) -> Float[Array, "n k"]:
+def rows(y: Shaped[ArrayLike, "n ..."]) -> Float[Array, "n k"]:
     """Observations as floating-point rows ``[n, k]``, trailing axes flattened."""
     y = jnp.asarray(y)
     if y.ndim == 0:
@@ -84,7 +85,7 @@ class Delta:
     def __call__(self, y1: Any, y2: Any) -> Array:
         return jnp.asarray(y1 == y2, dtype=jnp.result_type(float))
 
-    def features(self, y: Shaped[Array, " n"]) -> Float[Array, "n m"]:
+    def features(self, y: Shaped[ArrayLike, " n"]) -> Float[Array, "n m"]:
         """One-hot rows ``[n, num_outcomes]``."""
         return jax.nn.one_hot(y, self._outcomes(), dtype=jnp.result_type(float))
 
@@ -118,7 +119,7 @@ class Linear:
         f = (lambda y: y) if self.feature_map is None else self.feature_map
         return jnp.vdot(f(jnp.asarray(y1)), f(jnp.asarray(y2)), precision=HIGHEST)
 
-    def features(self, y: Shaped[Array, "n ..."]) -> Float[Array, "n m"]:
+    def features(self, y: Shaped[ArrayLike, "n ..."]) -> Float[Array, "n m"]:
         """Rows ``[n, m]`` of features."""
         return rows(y if self.feature_map is None else jax.vmap(self.feature_map)(jnp.asarray(y)))
 
@@ -226,7 +227,7 @@ class RandomFeatures:
         both = self.features(jnp.stack([jnp.asarray(y1), jnp.asarray(y2)]))
         return jnp.vdot(both[0], both[1], precision=HIGHEST)
 
-    def features(self, y: Shaped[Array, "n ..."]) -> Float[Array, "n m"]:
+    def features(self, y: Shaped[ArrayLike, "n ..."]) -> Float[Array, "n m"]:
         """Rows ``[n, m]``, ``m = 2 * frequencies.shape[0]``, of squared length one."""
         angles = jnp.matmul(rows(y) - self.center, self.frequencies.T, precision=HIGHEST)
         both = jnp.concatenate([jnp.cos(angles), jnp.sin(angles)], axis=1)
@@ -261,7 +262,7 @@ def is_explicit(kernel: Kernel) -> bool:
 
 
 def median_bandwidth(
-    y: Shaped[Array, "n ..."], *, subsample: int = MEDIAN_SUBSAMPLE, seed: int = 0
+    y: Shaped[ArrayLike, "n ..."], *, subsample: int = MEDIAN_SUBSAMPLE, seed: int = 0
 ) -> Float[Array, ""]:
     """The median heuristic: the median distance between two distinct observations.
 
@@ -306,7 +307,7 @@ def _median_distance(points: Array, first: Array, second: Array) -> Array:
     return jnp.where(median > 0, median, jnp.where(jnp.isnan(positive), 1.0, positive))
 
 
-def resolve(kernel: Kernel, y: Shaped[Array, "n ..."]) -> Kernel:
+def resolve(kernel: Kernel, y: Shaped[ArrayLike, "n ..."]) -> Kernel:
     """The kernel with everything filled in that it reads from the observations.
 
     ``RBF(None)`` gets its median bandwidth, ``Delta(None)`` its number of outcomes. Freeze a kernel

@@ -13,18 +13,18 @@ import jax.numpy as jnp
 from jgram import determinant
 from jgram.gram import BLOCK_SIZE, gram, gram_state, infer_num_classes, normalised_sums
 from jgram.kernels import Kernel, is_explicit, rbf, resolve
-from jgram.types import Array, Float, Shaped
+from jgram.types import Array, ArrayLike, Float, Shaped
 
 __all__ = ["plugin_log_score", "plugin_score"]
 
 
 def plugin_log_score(
-    x_hat: Shaped[Array, "n ..."],
-    y: Shaped[Array, "n ..."],
+    x_hat: Shaped[ArrayLike, "n ..."],
+    y: Shaped[ArrayLike, "n ..."],
     kernel: Kernel = rbf,
     *,
     num_classes: int | None = None,
-    weights: Shaped[Array, " n"] | None = None,
+    weights: Shaped[ArrayLike, " n"] | None = None,
     rank: int | None = None,
     block_size: int = BLOCK_SIZE,
 ) -> Float[Array, ""]:
@@ -74,12 +74,12 @@ def plugin_log_score(
 
 
 def plugin_score(
-    x_hat: Shaped[Array, "n ..."],
-    y: Shaped[Array, "n ..."],
+    x_hat: Shaped[ArrayLike, "n ..."],
+    y: Shaped[ArrayLike, "n ..."],
     kernel: Kernel = rbf,
     *,
     num_classes: int | None = None,
-    weights: Shaped[Array, " n"] | None = None,
+    weights: Shaped[ArrayLike, " n"] | None = None,
     block_size: int = BLOCK_SIZE,
 ) -> Float[Array, ""]:
     """The plug-in score ``det G`` itself: ``exp`` of :func:`plugin_log_score`.

@@ -14,11 +14,14 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
+ArrayLike = jax.Array | np.ndarray
+"""What public functions take."""
+
 if TYPE_CHECKING:
     from jax import Array
     from jaxtyping import Bool, Float, Int, Key, Num, Shaped
 else:
-    Array = jax.Array | np.ndarray  # public functions take both and return JAX arrays
+    Array = ArrayLike  # host functions hold NumPy arrays in the records that JAX code makes
     try:
         from jaxtyping import Bool, Float, Int, Key, Num, Shaped
     except ImportError:
@@ -29,4 +32,4 @@ else:
 
         Bool = Float = Int = Key = Num = Shaped = _Annotation
 
-__all__ = ["Array", "Bool", "Float", "Int", "Key", "Num", "Shaped"]
+__all__ = ["Array", "ArrayLike", "Bool", "Float", "Int", "Key", "Num", "Shaped"]
