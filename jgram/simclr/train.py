@@ -107,7 +107,9 @@ def initialize(
     _, parameters, statistics = nnx.split(Encoder(architecture, rngs=rngs), nnx.Param, ...)
     moments = optax.adam(learning_rate).init(parameters)
     data = jax.random.key_data(key)
-    return Training(parameters, statistics, moments, jnp.int32(0), jnp.zeros(0), data)
+    return Training(
+        parameters, statistics, moments, jnp.zeros((), jnp.int32), jnp.zeros(0, jnp.float32), data
+    )
 
 
 @functools.cache
@@ -120,29 +122,34 @@ def _encoder(architecture: Architecture, parameters: Any, statistics: Any) -> En
     return nnx.merge(_definition(architecture), parameters, statistics, copy=True)
 
 
+def _update(carry, views, *, architecture, learning_rate, temperature):
+    """One step on normalised views ``[2n, h, h, 3]``, the first of each image before the second."""
+    parameters, statistics, moments = carry
+
+    def loss_and_statistics(parameters):
+        encoder = _encoder(architecture, parameters, statistics)
+        projections, _ = encoder(views)
+        first, second = jnp.split(projections, 2)
+        return nt_xent(first, second, temperature), nnx.state(encoder, nnx.BatchStat)
+
+    gradient_of = jax.value_and_grad(loss_and_statistics, has_aux=True)
+    (loss, statistics), gradient = gradient_of(parameters)
+    updates, moments = optax.adam(learning_rate).update(gradient, moments, parameters)
+    return (optax.apply_updates(parameters, updates), statistics, moments), loss
+
+
 @functools.partial(
     jax.jit, static_argnames=("architecture", "learning_rate", "temperature", "sharding")
 )
-def _run(carry, images, batches, keys, *, architecture, learning_rate, temperature, sharding):
+def _run(carry, images, batches, keys, *, sharding, **settings):
     """Steps through ``batches`` (``[steps, n]`` rows of images): the new carry, the losses."""
-    optimizer = optax.adam(learning_rate)
-
-    def loss_and_statistics(parameters, statistics, views):
-        encoder = _encoder(architecture, parameters, statistics)
-        projections, _ = encoder(views)
-        return nt_xent(*jnp.split(projections, 2), temperature), nnx.state(encoder, nnx.BatchStat)
 
     def step(carry, inputs):
-        parameters, statistics, moments = carry
         batch, key = inputs
         pixels = images[jnp.tile(batch, 2)].astype(jnp.float32) / 255
         if sharding is not None:  # the compiler divides all that follows, exactly
             pixels = jax.lax.with_sharding_constraint(pixels, sharding)
-        (loss, statistics), gradient = jax.value_and_grad(loss_and_statistics, has_aux=True)(
-            parameters, statistics, normalize(augment(key, pixels))
-        )
-        updates, moments = optimizer.update(gradient, moments, parameters)
-        return (optax.apply_updates(parameters, updates), statistics, moments), loss
+        return _update(carry, normalize(augment(key, pixels)), **settings)
 
     return jax.lax.scan(step, carry, (batches, keys))
 
@@ -157,7 +164,7 @@ def train(
     batch_size: int = 256,
     learning_rate: float = 5e-3,
     temperature: float = 0.5,
-    devices: Sequence[jax.Device] | None = None,
+    devices: Sequence[Any] | None = None,
     after_epoch: Callable[[Training], None] | None = None,
     progress: bool = False,
 ) -> Training:
@@ -249,8 +256,14 @@ def train(
                     loss=losses[-1][-1],
                     rate=chunk * batch_size / (time.perf_counter() - start),
                 )
+            parameters, statistics, moments = carry
             training = Training(
-                *carry, jnp.int32(epoch + 1), jnp.asarray(np.concatenate(losses)), training.key
+                parameters,
+                statistics,
+                moments,
+                jnp.asarray(epoch + 1, jnp.int32),
+                jnp.asarray(np.concatenate(losses)),
+                training.key,
             )
             _save(manager, training, settings)
             if after_epoch:
