@@ -5,13 +5,14 @@ The determinant of the kernel between row and column records, times the squared 
 has the population score as its expectation when the truth is reported. Stratified matching looks at
 one such draw (or a few); the U-statistic averages over all of them.
 
-Use the plug-in score (``jgram.scores``) unless the guarantee is the point. At N = 1000 and d = 4,
-where the population score is 1.9e-7, the standard deviation of the published single draw is 2.7e-5
-and does not fall with N; averaged over permutations it is 3e-6, over 100 draws 2.8e-7; that of the
-plug-in score and of the U-statistic is 4.8e-8. What stratified matching guarantees is that the
-truth beats every other report in expectation, at any N (Proposition 4.7); what the U-statistic adds
-to the plug-in score is that it has no bias, which counts at small N. Both can be negative: they
-estimate a score, not its logarithm.
+Use the plug-in score (``jgram.scores``) unless the guarantee is the point. At N = 1000 and d = 4
+under a random experiment whose population score is 7.7e-9, the standard deviation of the published
+single draw is 3.4e-5 and does not fall with N; averaged over permutations it is 7e-7, over 100
+draws 1e-7; that of the plug-in score and of the U-statistic is 2.6e-9. What stratified matching
+guarantees is that the truth beats every other report in expectation, at any N (Proposition 4.7).
+What the U-statistic adds to the plug-in score is that it has no bias: at N = 100 the plug-in score
+is 33% too high on average there, the U-statistic right within the 7% that the simulation resolves.
+Both can be negative: they estimate a score, not its logarithm.
 
 One step of the paper's proof of Proposition 4.7 fails: for *disjoint* draws
 ``E[det Q_row det Q_col] <= E[det Q_row] E[det Q_col]`` does not hold. With ``x = 010212`` and
@@ -128,8 +129,9 @@ def unbiased_score(
     ``U = prod q_k^2  sum_S (-1)^(d - |S|) e_d(sum_{k in S} T_k)`` over the subsets of labels.
 
     For implicit kernels the features are a square root of the kernel matrix ``[n, n]``. Runs on the
-    host in float64; the cost is ``2^d`` eigenvalue problems of size ``min(n, m)``, ``n`` for an
-    implicit kernel: for small data.
+    host in float64; the cost is ``2^d`` eigenvalue problems of size ``min(n, m)``, for an implicit
+    kernel of the numerical rank of the kernel matrix: for small data. With d = 10 and n = 200 the
+    delta kernel takes 0.1 s.
 
     Args:
         x_hat: Labels ``[n]``, 0-based.
@@ -205,7 +207,8 @@ def _features(kernel: Kernel, y: Any) -> np.ndarray:
             f"expected a positive semi-definite kernel, got an eigenvalue {values[0]:.3g} of the "
             f"kernel matrix (largest: {values[-1]:.3g})"
         )
-    return vectors * np.sqrt(np.maximum(values, 0.0))
+    kept = values > len(values) * np.finfo(np.float64).eps * values[-1]
+    return vectors[:, kept] * np.sqrt(values[kept])
 
 
 def _distinct_pairs(features: np.ndarray) -> np.ndarray:
