@@ -438,10 +438,11 @@ def _declared(data: Any, values: np.ndarray) -> tuple[Any, ...]:
 def _factorise(values: np.ndarray) -> tuple[list[Any], np.ndarray]:
     """Distinct values as sorted Python scalars, and the position of each value among them."""
     if values.dtype.kind != "O":
-        labels, inverse = np.unique(values, return_inverse=True)
-        return [
-            int(x) if isinstance(x, float) and x % 1 == 0 else x for x in labels.tolist()
-        ], inverse
+        if values.dtype.kind == "M":  # finer dates have no Python scalar
+            values = values.astype("datetime64[us]")
+        distinct, inverse = np.unique(values, return_inverse=True)
+        whole = values.dtype.kind == "f" and not np.any(distinct % 1)
+        return [int(x) if whole else x for x in distinct.tolist()], inverse
     labels = _sorted(dict.fromkeys(values))
     position = {label: i for i, label in enumerate(labels)}
     inverse = np.fromiter((position[x] for x in values), np.intp, len(values))
@@ -514,9 +515,7 @@ def _refuse_mixed(values: np.ndarray, name: str) -> None:
     for value in values:
         kind = _type_kind(type(value))
         examples.setdefault(kind, value)
-        text = (
-            str(value) if kind in ("text", "number") else str(int(value)) if kind == "bool" else ""
-        )
+        text = str(int(value) if kind == "bool" else value)
         alike.setdefault(text.removesuffix(".0"), {}).setdefault(kind, value)
     collision = next((group for group in alike.values() if len(group) > 1), examples)
     raise ValueError(

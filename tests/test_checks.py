@@ -1,5 +1,6 @@
 """The door: the same labels written any way give the same codes, wrong ones a message."""
 
+import datetime
 import enum
 import itertools
 
@@ -130,8 +131,12 @@ def test_polars_categorical_pool_of_other_columns_adds_no_classes():
 
 def test_other_hashables_are_classes():
     assert encode_labels([Colour.RED, Colour.BLUE, Colour.RED]).codes.tolist() == [0, 1, 0]
-    dates = pd.Series(pd.to_datetime(["2020-02-01", "2020-01-01"]))
-    assert encode_labels(dates).codes.tolist() == [1, 0]
+    days = [datetime.datetime(2020, 2, 1), datetime.datetime(2020, 1, 1)]
+    for dates in (days, pd.Series(pd.to_datetime(days)), np.array(days, "datetime64[ns]")):
+        assert encode_labels(dates).codes.tolist() == [1, 0]
+        assert encode_labels(dates).classes == (days[1], days[0])
+    ranges = pd.cut(pd.Series([1, 5, 9]), 3)
+    assert encode_labels(ranges).codes.tolist() == [0, 1, 2]
 
 
 def test_absent_class_stays_a_class():
