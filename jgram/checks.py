@@ -438,9 +438,9 @@ def _declared(data: Any, values: np.ndarray) -> tuple[Any, ...]:
 def _factorise(values: np.ndarray) -> tuple[list[Any], np.ndarray]:
     """Distinct values as sorted Python scalars, and the position of each value among them."""
     if values.dtype.kind != "O":
-        if values.dtype.kind == "M":  # finer dates have no Python scalar
-            values = values.astype("datetime64[us]")
         distinct, inverse = np.unique(values, return_inverse=True)
+        if values.dtype.kind == "M":  # finer dates have no Python scalar
+            distinct = distinct.astype("datetime64[us]")
         whole = values.dtype.kind == "f" and not np.any(distinct % 1)
         return [int(x) if whole else x for x in distinct.tolist()], inverse
     labels = _sorted(dict.fromkeys(values))

@@ -38,7 +38,7 @@ def figure(
         >>> drawing, (axes,) = figure()
         >>> plot_scores(axes, ["a", "b"], [-3.0, -2.0], [(-3.5, -2.5), (-2.4, -1.6)])
         >>> [label.get_text() for label in axes.get_yticklabels()]
-        ['b', 'a']
+        ['a', 'b']
     """
     try:
         from matplotlib.figure import Figure

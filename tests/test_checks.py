@@ -183,7 +183,7 @@ MISSING = {
     "pandas category": pd.Series(["a", None, "b"], dtype="category"),
     "pandas category codes": pd.Categorical.from_codes([0, -1, 1], categories=["a", "b"]),
     "pandas arrow": pd.Series(["a", None, "b"], dtype="string[pyarrow]"),
-    "pandas dates": pd.Series([pd.Timestamp(0), None, pd.Timestamp(1)]),
+    "pandas dates": pd.Series([pd.Timestamp(2000, 1, 1), None, pd.Timestamp(1999, 1, 1)]),
     "polars": pl.Series([0, None, 1]),
     "polars bools": pl.Series([True, None, False]),
     "arrow": pa.array(["a", None, "b"]),
