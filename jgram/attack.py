@@ -1,0 +1,617 @@
+"""How a strategic source would cheat, and what it would gain.
+
+Four attacks, ordered by what the source controls and how large the data are:
+
+- :func:`ascend_reports`: gradient ascent on soft reports, for any differentiable score and any
+  number of records;
+- :func:`flip_greedily`: the best single relabelling, again and again, every one of the ``n d``
+  valued exactly;
+- :func:`perturb_observations`: observations moved within a ball (sensors, encoders);
+- :func:`ascend_policy`: the misreport policy of a source that knows its labels alone.
+
+Labels alone buy nothing: a policy multiplies the volume by ``|det T| <= 1``, with equality at the
+permutations. Whoever sees the observations before reporting is outside the theory, because reports
+then depend on them given the truth, and gains at every sample size. All four return what is known
+to be allowed and at least as good as honesty: never a point beyond the budget, never a lower score.
+
+The observations a source believes in need not be the real ones: attack with its guess, then score
+the reports it found on the real observations.
+"""
+
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jgram.checks import check_soft_labels
+from jgram.determinant import eliminate_gram, log_determinant_of_sums
+from jgram.diagnostics import structural_zero
+from jgram.gram import gram, infer_num_classes, kernel_product, memberships
+from jgram.influence import Linearisation, relabelling_gains
+from jgram.kernels import HIGHEST, Delta, Kernel, as_pytree, is_explicit, linear, rbf, resolve
+from jgram.scores import plugin_log_score
+from jgram.types import Array, Float, Int, Key, Num, Shaped
+
+__all__ = [
+    "ObservationAttack",
+    "PolicyAttack",
+    "ReportAttack",
+    "ascend_policy",
+    "ascend_reports",
+    "flip_greedily",
+    "perturb_observations",
+]
+
+Score = Callable[..., Any]
+DOUBT = 0.1
+TRIALS = 256
+
+
+class ReportAttack(NamedTuple):
+    """False reports and what they gain.
+
+    Attributes:
+        reports: Labels ``[n]`` within the budget; the honest ones where nothing better was found.
+        log_score: Their log score.
+        gain: Log score over that of the honest reports, at least 0.
+        changed: Share of records that are not reported honestly.
+        path: Log scores on the way: ``[restarts, steps]`` of the soft reports in
+            :func:`ascend_reports`, ``[flips]`` of the labels in :func:`flip_greedily`.
+    """
+
+    reports: Int[Array, " n"]
+    log_score: Float[Array, ""]
+    gain: Float[Array, ""]
+    changed: Float[Array, ""]
+    path: Float[Array, "..."]
+
+
+class ObservationAttack(NamedTuple):
+    """Shifted observations and what they gain.
+
+    Attributes:
+        observations: ``[n, ...]``, the best found within the ball.
+        log_score: Their log score.
+        gain: Log score over that of the given observations, at least 0.
+        path: Log scores on the way, ``[steps]``.
+    """
+
+    observations: Float[Array, "n ..."]
+    log_score: Float[Array, ""]
+    gain: Float[Array, ""]
+    path: Float[Array, " steps"]
+
+
+class PolicyAttack(NamedTuple):
+    """The best misreport policy found, one for each restart.
+
+    Attributes:
+        policies: Row-stochastic ``[restarts, d, d]``, the probability of each report given the true
+            label.
+        gains: ``[restarts]``, log score over that of the truth.
+        permutations: ``[restarts, d]``, the most probable report of each true label.
+        distances: ``[restarts]``, the largest distance of an entry of the policy to that
+            deterministic policy.
+    """
+
+    policies: Float[Array, "r d d"]
+    gains: Float[Array, " r"]
+    permutations: Int[Array, "r d"]
+    distances: Float[Array, " r"]
+
+
+def ascend_reports(
+    key: Key[Array, ""],
+    x: Shaped[Array, " n"],
+    y: Shaped[Array, "n ..."],
+    kernel: Kernel = rbf,
+    *,
+    score: Score = plugin_log_score,
+    num_classes: int | None = None,
+    budget: float = 1.0,
+    distance: Num[Array, "d d"] | None = None,
+    start: Float[Array, "n d"] | None = None,
+    optimizer: Any = None,
+    steps: int = 100,
+    restarts: int = 4,
+    temperatures: tuple[float, float] = (1.0, 0.1),
+) -> ReportAttack:
+    """Gradient ascent on soft reports, annealed and rounded.
+
+    Reports are ``softmax(logits / temperature - price * distance)``. The gradient *in the reports*,
+    times ``n / 2`` (``h - d`` for the plug-in score, :mod:`jgram.influence`), goes to the optimiser
+    of the logits: with plain gradient steps this is exponentiated-gradient ascent. The gradient in
+    the logits would vanish at the honest reports, which are vertices of the simplex. The price of
+    a lie keeps the mean distance at the budget; it is the dual variable of that constraint.
+    Finally the lies worth most for their distance are told, as many as the budget allows.
+
+    Args:
+        key: A typed ``jax.random.key`` for the restarts: the first starts at the honest reports,
+            the others around them.
+        x: Honest reports ``[n]``.
+        y: Observations, as the source knows or guesses them.
+        kernel: A kernel, or any function of two observations.
+        score: Any ``score(x_hat, y, kernel, num_classes=d) -> log score`` that is differentiable in
+            soft reports ``[n, d]``.
+        num_classes: ``d``; the largest label + 1 by default.
+        budget: Largest mean distance of the reports from ``x``, over the largest distance: the
+            share of changed records where no distance is given. In [0, 1].
+        distance: ``[d, d]`` (honest, reported), at least 0, 0 on the diagonal only; the share of
+            changed records by default.
+        start: Soft reports ``[n, d]`` to start from instead of the honest ones.
+        optimizer: Any optax optimiser of the logits; ``optax.sgd(0.3, momentum=0.9)`` by default.
+        steps: Gradient steps, static.
+        restarts: Starting points, in one batch; static.
+        temperatures: First and last, on a geometric scale. A temperature is the weight of the
+            reports' entropy: high keeps them soft, low makes them labels.
+
+    Returns:
+        A :class:`ReportAttack`, the best of the restarts and of honesty.
+
+    Raises:
+        ValueError: Budget, labels, distance or start out of range; honest reports whose score or
+            gradient is not finite, naming the class that is never reported or the two that no
+            observation tells apart.
+
+    Example:
+        >>> from jgram.kernels import delta
+        >>> x, y = jnp.array([0, 0, 0, 1, 1, 1]), jnp.array([0, 0, 1, 1, 1, 0])
+        >>> attack = ascend_reports(jax.random.key(0), x, y, delta, budget=0.34)
+        >>> attack.reports.tolist(), round(float(attack.changed), 2)
+        ([0, 0, 1, 1, 1, 0], 0.33)
+    """
+    x, d, cost = _honest(x, num_classes, budget, distance)
+    kernel, y = as_pytree(resolve(kernel, y)), jnp.asarray(y)
+    honest = memberships(x, d)
+    base = _start(score, honest, y, kernel, d)
+    _check_gradient(score, honest, y, kernel, 0)
+    if start is not None:
+        start = jnp.asarray(check_soft_labels(start, name="start", num_classes=d), honest.dtype)
+        if len(start) != len(x):
+            raise ValueError(f"expected start of {len(x)} reports, got {len(start)}")
+    labels, values, path = _ascend(
+        jax.random.split(key, restarts),
+        x,
+        honest if start is None else start,
+        y,
+        kernel,
+        cost,
+        budget,
+        jnp.geomspace(*temperatures, steps, dtype=honest.dtype),
+        score=score,
+        optimizer=optimizer or _default_optimizer(),
+    )
+    labels = jnp.concatenate([x[None], labels])
+    values = jnp.concatenate([base[None], jnp.where(jnp.isnan(values), -jnp.inf, values)])
+    best = jnp.argmax(values)
+    return ReportAttack(
+        labels[best], values[best], values[best] - base, jnp.mean(labels[best] != x), path
+    )
+
+
+def flip_greedily(
+    x: Shaped[Array, " n"],
+    y: Shaped[Array, "n ..."],
+    kernel: Kernel = rbf,
+    *,
+    score: Score | None = None,
+    num_classes: int | None = None,
+    budget: float = 1.0,
+    distance: Num[Array, "d d"] | None = None,
+    flips: int | None = None,
+) -> ReportAttack:
+    """The best single relabelling, again and again, until none pays or none is allowed.
+
+    Every step values all ``n d`` relabellings exactly (matrix determinant lemma,
+    :func:`jgram.influence.relabelling_gains`) and applies the best. One column of the kernel matrix
+    updates ``K Z``: a step takes ``O(n (d^2 + m))``, and ``n`` kernel evaluations where the kernel
+    has no features.
+
+    Args:
+        x: Honest reports ``[n]``.
+        y: Observations ``[n, ...]``, as the source knows or guesses them.
+        kernel: A kernel, or any function of two observations.
+        score: ``None`` for the plug-in score. Any ``score(x_hat, y, kernel, num_classes=d)`` of
+            labels can be attacked, with ``n d`` evaluations a step.
+        num_classes: ``d``; the largest label + 1 by default.
+        budget: Largest mean distance of the reports from ``x``, over the largest distance: the
+            share of changed records where no distance is given. In [0, 1].
+        distance: ``[d, d]`` (honest, reported), at least 0, 0 on the diagonal only; the share of
+            changed records by default.
+        flips: Largest number of steps; ``n`` by default.
+
+    Returns:
+        A :class:`ReportAttack` with ``path`` as long as the number of flips.
+
+    Raises:
+        ValueError: Budget, labels or distance out of range; honest reports whose score is not
+            finite, naming the class that is never reported or the two that no observation tells
+            apart.
+
+    Example:
+        >>> from jgram.kernels import delta
+        >>> x, y = jnp.array([0, 0, 0, 1, 1, 1]), jnp.array([0, 0, 1, 1, 1, 0])
+        >>> flip_greedily(x, y, delta).reports.tolist()
+        [0, 0, 1, 1, 1, 0]
+    """
+    x, d, cost = _honest(x, num_classes, budget, distance)
+    y = jnp.asarray(y)
+    kernel = resolve(kernel, y)
+    base = _start(score or plugin_log_score, x, y, kernel, d)
+    limit = len(x) if flips is None else flips
+    if score is None:
+        points, pair = y, kernel
+        if is_explicit(kernel) and not isinstance(kernel, Delta):
+            points, pair = kernel.features(y), linear  # type: ignore[attr-defined]
+        product = kernel_product(kernel, y, memberships(x, d, dtype=base.dtype))
+        found = _flip(as_pytree(pair), points, product, x, cost, budget, limit=limit)
+    else:
+        found = _flip_by_trial(as_pytree(kernel), y, x, cost, budget, score=score, limit=limit)
+    labels, path, count = found
+    value = (score or plugin_log_score)(labels, y, kernel, num_classes=d) if count else base
+    return ReportAttack(labels, value, value - base, jnp.mean(labels != x), path[:count])
+
+
+def perturb_observations(
+    x_hat: Shaped[Array, "n ..."],
+    y: Float[Array, "n ..."],
+    kernel: Kernel = rbf,
+    *,
+    radius: float,
+    norm: Literal["l2", "linf"] = "linf",
+    score: Score = plugin_log_score,
+    num_classes: int | None = None,
+    steps: int = 50,
+) -> ObservationAttack:
+    """Projected gradient ascent on the observations, each within a ball around its own.
+
+    A step moves every record by ``2.5 radius / steps`` along its normalised gradient (``l2``) or
+    the signs of it (``linf``). The bandwidth stays that of the given observations. To lower a
+    score, attack its negative.
+
+    Args:
+        x_hat: Labels ``[n]`` or soft reports ``[n, d]``.
+        y: Observations ``[n, ...]``, floating point.
+        kernel: A kernel that is differentiable in the observations.
+        radius: Of the ball of one record, in the units of ``y``; at least 0.
+        norm: ``"l2"``, the Euclidean length of one record's shift, or ``"linf"``, its largest
+            coordinate.
+        score: Any ``score(x_hat, y, kernel, num_classes=d) -> log score`` that is differentiable in
+            ``y``. It is given soft reports ``[n, d]``.
+        num_classes: ``d``; the largest label + 1 by default.
+        steps: Gradient steps, static.
+
+    Returns:
+        An :class:`ObservationAttack`, the best point on the way.
+
+    Raises:
+        ValueError: Observations without a gradient (integers), an unknown norm, a negative radius,
+            a score or gradient that is not finite.
+
+    Example:
+        >>> from jgram.kernels import linear
+        >>> y = jnp.array([[1.0, 0.0], [0.0, 1.0]])
+        >>> attack = perturb_observations(jnp.array([0, 1]), y, linear, radius=0.1)
+        >>> np.asarray(attack.observations, float).round(2).tolist(), round(float(attack.gain), 2)
+        ([[1.1, 0.0], [0.0, 1.1]], 0.38)
+    """
+    if norm not in ("l2", "linf"):
+        raise ValueError(f"expected norm 'l2' or 'linf', got {norm!r}")
+    if not radius >= 0:
+        raise ValueError(f"expected a radius of at least 0, got {radius}")
+    if not jnp.issubdtype(jnp.result_type(y), jnp.floating):
+        raise ValueError(
+            f"expected floating-point observations to perturb, got {jnp.result_type(y)}: "
+            "categories have no gradient"
+        )
+    d = infer_num_classes(x_hat, num_classes)
+    kernel, y = as_pytree(resolve(kernel, y)), jnp.asarray(y)
+    z = memberships(x_hat, d, dtype=y.dtype)
+    base = _start(score, z, y, kernel, d)
+    _check_gradient(score, z, y, kernel, 1)
+    point, value, path = _perturb(kernel, z, y, radius, score=score, norm=norm, steps=steps)
+    return ObservationAttack(point, value, value - base, path)
+
+
+def ascend_policy(
+    key: Key[Array, ""],
+    prior: Float[Array, " d"],
+    *,
+    score: Callable[[Array], Array] = log_determinant_of_sums,
+    optimizer: Any = None,
+    steps: int = 300,
+    restarts: int = 16,
+) -> PolicyAttack:
+    """The best misreport policy of a source that knows its labels and nothing of the observations.
+
+    Records labelled ``i`` are reported ``j`` with probability ``T[i, j]``: the misreport matrix is
+    ``Q = diag(prior) T``. The Gram determinant score gains ``2 log|det T| <= 0`` over the truth
+    whatever the independent experiment, so the default scores ``Q`` itself.
+
+    Args:
+        key: A typed ``jax.random.key``: policies start at uniformly random rows.
+        prior: Frequencies of the true labels ``[d]``, above 0.
+        score: Any differentiable log score of a misreport matrix ``[d, d]`` of (true, reported).
+        optimizer: Any optax optimiser of the logits; as in :func:`ascend_reports` by default.
+        steps: Gradient steps, static.
+        restarts: Starting policies, static.
+
+    Returns:
+        A :class:`PolicyAttack`.
+
+    Raises:
+        ValueError: A prior that is not a distribution, or with a label that is never true.
+
+    Example:
+        >>> attack = ascend_policy(jax.random.key(0), jnp.array([0.2, 0.3, 0.5]))
+        >>> bool(attack.gains.max() < 1e-5), sorted(attack.permutations[0].tolist())
+        (True, [0, 1, 2])
+
+    Reference: Theorem 4.2(1) and Lemma D.1 of *Data Reliability Scoring*.
+    """
+    prior = jnp.asarray(prior)
+    if prior.ndim != 1 or not (prior > 0).all() or abs(float(prior.sum()) - 1) > 1e-3:
+        raise ValueError(
+            "expected the frequencies of the true labels [d], above 0 and summing to 1, got "
+            f"{np.asarray(prior)}"
+        )
+    d = len(prior)
+    starts = jax.random.dirichlet(key, jnp.ones(d, prior.dtype), (restarts, d))
+    optimizer = optimizer or _default_optimizer()
+    policies, values = _ascend_policies(
+        prior, starts, score=score, optimizer=optimizer, steps=steps
+    )
+    permutations = jnp.argmax(policies, axis=2)
+    nearest = jax.nn.one_hot(permutations, d, dtype=policies.dtype)
+    distances = jnp.max(jnp.abs(policies - nearest), axis=(1, 2))
+    return PolicyAttack(policies, values - score(jnp.diag(prior)), permutations, distances)
+
+
+@cache
+def _default_optimizer() -> Any:
+    import optax  # the only place: any other optimiser is the caller's
+
+    return optax.sgd(0.3)
+
+
+def _honest(
+    x: Any, num_classes: int | None, budget: float, distance: Any
+) -> tuple[Array, int, Array]:
+    """Honest labels, number of classes and what each report would cost, ``[n, d]`` up to 1."""
+    if not 0 <= budget <= 1:
+        raise ValueError(f"expected a budget in [0, 1], a share, got {budget}")
+    if jnp.ndim(x) != 1:
+        raise ValueError(f"expected honest labels of shape [n], got {list(jnp.shape(x))}")
+    d = infer_num_classes(x, num_classes)
+    x = jnp.asarray(x, jnp.int32)
+    if distance is None:
+        distance = 1.0 - np.eye(d)
+    matrix = np.asarray(distance, float)
+    if matrix.shape != (d, d) or not np.isfinite(matrix).all() or np.diag(matrix).any():
+        raise ValueError(f"expected a finite distance [{d}, {d}] with a diagonal of 0")
+    if (matrix[~np.eye(d, dtype=bool)] <= 0).any():
+        raise ValueError("expected a distance above 0 between different classes")
+    return x, d, jnp.asarray(matrix / matrix.max(), jnp.result_type(float))[x]
+
+
+def _start(score: Score, x_hat: Array, y: Array, kernel: Any, d: int) -> Array:
+    """The score where an attack starts; refused where there is none."""
+    value = score(x_hat, y, kernel, num_classes=d)
+    if not jnp.isfinite(value):
+        raise ValueError(
+            f"expected a finite log score to start from, got {value}: "
+            f"{_explain(x_hat, y, kernel, d)}"
+        )
+    return value
+
+
+def _explain(x_hat: Array, y: Array, kernel: Any, d: int) -> str:
+    """Which class vanished, or which two are hardest to tell apart."""
+    found = structural_zero(x_hat, y, kernel, range(d))
+    if found is not None:
+        return f"{found.message}; {found.advice}"
+    matrix = np.asarray(gram(x_hat, y, kernel, num_classes=d), float)
+    scale = np.sqrt(np.diagonal(matrix))
+    _, vectors = np.linalg.eigh(matrix / scale[:, None] / scale)
+    first, second = np.sort(np.argsort(-np.abs(vectors[:, 0]))[:2])
+    return f"no observation tells classes {first} and {second} apart; merge them"
+
+
+def _check_gradient(score: Score, z: Array, y: Array, kernel: Any, argument: int) -> None:
+    d = z.shape[1]
+    slope = jax.grad(lambda *inputs: score(*inputs, kernel, num_classes=d), argument)(z, y)
+    finite = np.isfinite(np.asarray(slope)).reshape(len(slope), -1).all(axis=1)
+    if not finite.all():
+        n = int(np.argmin(finite))
+        raise ValueError(
+            f"expected a score with a finite gradient, got {slope[n]} at record {n}, of class "
+            f"{int(z[n].argmax())}"
+        )
+
+
+def _climb(
+    value: Callable[[Array], Array],
+    logits: Array,
+    cost: Array,
+    budget: Any,
+    optimizer: Any,
+    temperatures: Array,
+) -> tuple[Array, Array]:
+    """Logits after the ascent of ``value``, and the values on the way."""
+    scale = 0.5 * len(logits)
+
+    def step(state: tuple[Array, Any, Array], temperature: Array) -> tuple[Any, Array]:
+        logits, memory, price = state
+        z = jax.nn.softmax(logits / temperature - price * cost)
+        reached, slope = jax.value_and_grad(value)(z)
+        update, memory = optimizer.update(-scale * slope, memory, logits)
+        # d log(spent) / d price is in [-1, 0]: this step towards the budget never overshoots.
+        spent = jnp.mean(jnp.sum(z * cost, axis=1))
+        price = jnp.maximum(
+            price + jnp.log(jnp.maximum(spent, 1e-9) / jnp.maximum(budget, 1e-6)), 0
+        )
+        return (logits + update, memory, price), reached
+
+    state = (logits, optimizer.init(logits), jnp.zeros((), logits.dtype))
+    (logits, _, _), path = jax.lax.scan(step, state, temperatures)
+    return logits, path
+
+
+def _doubtful(z: Array) -> Array:
+    """Logits of soft reports, a little off the vertices, where softmax is flat."""
+    return jnp.log((1.0 - DOUBT) * z + DOUBT / z.shape[-1])
+
+
+@partial(jax.jit, static_argnames=("score", "optimizer"))
+def _ascend(keys, x, start, y, kernel, cost, budget, temperatures, *, score, optimizer):
+    n, d = start.shape
+
+    def value(z: Array) -> Array:
+        return score(z, y, kernel, num_classes=d)
+
+    def one(key: Array, spread: Array) -> tuple[Array, Array, Array]:
+        logits = _doubtful(start) + spread * jax.random.normal(key, (n, d), start.dtype)
+        logits, path = _climb(value, logits, cost, budget, optimizer, temperatures)
+        labels = _round(logits, x, cost, budget)
+        return labels, value(memberships(labels, d, None, start.dtype)), path
+
+    return jax.vmap(one)(keys, jnp.minimum(jnp.arange(len(keys)), 1))
+
+
+def _round(logits: Array, x: Array, cost: Array, budget: Any) -> Array:
+    """The lies worth most for their distance, as many as the budget allows."""
+    own = jnp.take_along_axis(logits, x[:, None], axis=1)
+    worth = jnp.where(cost > 0, (logits - own) / jnp.where(cost > 0, cost, 1.0), -jnp.inf)
+    lie = jnp.argmax(worth, axis=1)
+    worth = jnp.max(worth, axis=1)
+    order = jnp.argsort(-worth)
+    price = jnp.take_along_axis(cost, lie[:, None], axis=1)[:, 0]
+    told = jnp.cumsum(jnp.where(worth > 0, price, 0.0)[order]) <= _allowance(budget, len(x))
+    return jnp.where(jnp.zeros(len(x), bool).at[order].set(told) & (worth > 0), lie, x)
+
+
+def _allowance(budget: Any, n: int) -> Any:
+    return budget * n * (1.0 + 1e-6) + 1e-6  # one third of three records is one record
+
+
+def _greedy(value, move, state, x, cost, budget, limit):
+    """The best flip until none pays. ``value(labels, state)`` gives the log score and all gains."""
+    n, d = cost.shape
+
+    def offer(labels: Array, state: Any) -> tuple[Array, ...]:
+        score, gains = value(labels, state)
+        spent = jnp.take_along_axis(cost, labels[:, None], axis=1)
+        allowed = cost <= _allowance(budget, n) - jnp.sum(spent) + spent
+        gains = jnp.where(allowed & ~jnp.isnan(gains), gains, -jnp.inf).ravel()
+        best = jnp.argmax(gains)
+        return score, best // d, best % d, gains[best]
+
+    def pays(carry: Any) -> Array:
+        _, _, (_, _, _, gain), _, count = carry
+        return (gain > 16 * jnp.finfo(gain.dtype).eps) & (count < limit)
+
+    def flip(carry: Any) -> Any:
+        labels, state, (_, record, target, _), path, count = carry
+        state = move(state, record, labels[record], target)
+        labels = labels.at[record].set(target)
+        new = offer(labels, state)
+        return labels, state, new, path.at[count].set(new[0]), count + 1
+
+    first = offer(x, state)
+    path = jnp.zeros(limit, first[0].dtype)
+    labels, _, _, path, count = jax.lax.while_loop(pays, flip, (x, state, first, path, 0))
+    return labels, path, count
+
+
+@partial(jax.jit, static_argnames="limit")
+def _flip(pair, points, product, x, cost, budget, *, limit):
+    n, d = product.shape
+    squares = jax.vmap(pair)(points, points).astype(product.dtype)
+
+    def value(labels: Array, product: Array) -> tuple[Array, Array]:
+        found = _linearise(product / n, labels, squares)
+        return found.elimination.log_determinant, relabelling_gains(found, labels)
+
+    def move(product: Array, record: Array, source: Array, target: Array) -> Array:
+        column = jax.vmap(pair, (0, None))(points, points[record]).astype(product.dtype)
+        change = jax.nn.one_hot(target, d) - jax.nn.one_hot(source, d)
+        return product + column[:, None] * change.astype(product.dtype)
+
+    return _greedy(value, move, product, x, cost, budget, limit)
+
+
+def _linearise(mean: Array, labels: Array, squares: Array) -> Linearisation:
+    """:func:`jgram.influence.linearise` from ``mean = K Z / n``, which flips update."""
+    n, d = mean.shape
+    gram = jax.ops.segment_sum(mean, labels, num_segments=d) / n
+    gram = 0.5 * (gram + gram.T)
+    scale = jnp.sqrt(jnp.diagonal(gram))
+    eye = jnp.eye(d, dtype=mean.dtype)
+    lower = jnp.linalg.cholesky(gram / scale[:, None] / scale)
+    lower = jax.scipy.linalg.solve_triangular(lower, eye, lower=True) / scale  # its inverse
+    inside = jnp.matmul(mean, lower.T, precision=HIGHEST)
+    return Linearisation(
+        elimination=eliminate_gram(gram),
+        influence=jnp.matmul(inside, lower, precision=HIGHEST),
+        inverse=jnp.matmul(lower.T, lower, precision=HIGHEST),
+        residual=jnp.maximum(squares - jnp.sum(inside**2, axis=1), 0.0),
+        lengths=scale,
+        total=jnp.asarray(n, mean.dtype),
+    )
+
+
+@partial(jax.jit, static_argnames=("score", "limit"))
+def _flip_by_trial(kernel, y, x, cost, budget, *, score, limit):
+    n, d = cost.shape
+
+    def value(labels: Array, _: None) -> tuple[Array, Array]:
+        def flipped(cell: Array) -> Array:
+            return score(labels.at[cell // d].set(cell % d), y, kernel, num_classes=d)
+
+        now = score(labels, y, kernel, num_classes=d)
+        gains = jax.lax.map(flipped, jnp.arange(n * d), batch_size=TRIALS) - now
+        return now, gains.reshape(n, d)
+
+    return _greedy(value, lambda state, *_: state, None, x, cost, budget, limit)
+
+
+@partial(jax.jit, static_argnames=("score", "norm", "steps"))
+def _perturb(kernel, z, y, radius, *, score, norm, steps):
+    n, d = z.shape
+
+    def lengths(shift: Array) -> Array:
+        squares = jnp.sum(shift.reshape(n, -1) ** 2, axis=1)
+        lengths = jnp.sqrt(jnp.where(squares > 0, squares, 1.0))
+        return lengths.reshape((n,) + (1,) * (y.ndim - 1))
+
+    def step(state: tuple[Array, Array, Array], _: None) -> tuple[Any, Array]:
+        shift, best, most = state
+        value, slope = jax.value_and_grad(lambda s: score(z, y + s, kernel, num_classes=d))(shift)
+        best, most = jnp.where(value > most, shift, best), jnp.maximum(value, most)
+        direction = jnp.sign(slope) if norm == "linf" else slope / lengths(slope)
+        shift = shift + (2.5 * radius / steps) * direction
+        if norm == "linf":
+            return (jnp.clip(shift, -radius, radius), best, most), value
+        return (shift * jnp.minimum(1.0, radius / lengths(shift)), best, most), value
+
+    none = jnp.zeros_like(y)
+    state = (none, none, jnp.array(-jnp.inf, y.dtype))
+    (_, best, value), path = jax.lax.scan(step, state, length=steps + 1)
+    return y + best, value, path
+
+
+@partial(jax.jit, static_argnames=("score", "optimizer", "steps"))
+def _ascend_policies(prior, starts, *, score, optimizer, steps):
+    def value(policy: Array) -> Array:
+        return score(prior[:, None] * policy)
+
+    def one(start: Array) -> tuple[Array, Array]:
+        free, hot = jnp.zeros_like(start), jnp.ones(steps, start.dtype)
+        logits, _ = _climb(value, _doubtful(start), free, 1.0, optimizer, hot)
+        policy = jax.nn.softmax(logits)
+        return policy, value(policy)
+
+    return jax.vmap(one)(starts)
