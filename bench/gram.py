@@ -1,8 +1,8 @@
 """Gram matrices and log-determinants beside their rivals: ``python -m bench.gram``.
 
 Every row does the same work to the same answer, which is checked before it is timed: the exact RBF
-Gram matrix by scikit-learn, by blocked NumPy and by pykeops (where installed); one categorical score
-by ``np.bincount`` and ``slogdet``; a hundred reports on one ``y``; gradients and their memory.
+Gram matrix by scikit-learn, by blocked NumPy and by pykeops (where installed); one categorical
+score by ``np.bincount`` and ``slogdet``; a hundred reports on one ``y``; gradients, memory.
 """
 
 from typing import Any
