@@ -225,7 +225,7 @@ def merge(first: GramState, second: GramState) -> GramState:
 
 
 def gram_of_state(state: GramState) -> Float[Array, "d d"]:
-    """The plug-in Gram matrix ``sums sums^T / N^2`` (Definition 4.6), for inspection.
+    """The plug-in Gram matrix ``sums sums^T / N^2`` (Definition 4.4), for inspection.
 
     Scores come from the sums themselves (:func:`jgram.determinant.eliminate_sums`): this product
     squares their condition number.
@@ -269,7 +269,7 @@ def gram(
     weights: Shaped[ArrayLike, " n"] | None = None,
     block_size: int = BLOCK_SIZE,
 ) -> Float[Array, "d d"]:
-    """The plug-in Gram matrix of reports (Definitions 4.6 and 4.9).
+    """The plug-in Gram matrix of reports (Definitions 4.4 and 4.10).
 
     ``G[a, b] = (1/N^2) sum over records n reported a and m reported b of K(y_n, y_m)``, the pairs
     ``n = m`` included, with ``N`` the number of records, or the total weight.

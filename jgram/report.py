@@ -259,7 +259,7 @@ def score(
         >>> round(report.score, 4), report.class_counts
         (0.0625, {'no': 20, 'yes': 20})
 
-    Reference: Definitions 4.6 and 4.9 of *Data Reliability Scoring*.
+    Reference: Definitions 4.4 and 4.10 of *Data Reliability Scoring*.
     """
     return _score_all(
         {name: x_hat},

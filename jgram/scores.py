@@ -1,4 +1,4 @@
-"""The plug-in Gram determinant score (Definitions 4.6 and 4.9), for use inside JAX code.
+"""The plug-in Gram determinant score (Definitions 4.4 and 4.10), for use inside JAX code.
 
 ``jgram.score`` (report.py) is the eager entry point that explains itself; these are the bare,
 transformable functions: ``jit``, ``vmap`` over reports with ``y`` shared (the kernel is evaluated
@@ -58,7 +58,7 @@ def plugin_log_score(
         >>> print(f"{plugin_log_score(x_hat, y, RBF(1.0)):.3f}")
         -2.931
 
-    Reference: Definitions 4.6 and 4.9 of *Data Reliability Scoring*.
+    Reference: Definitions 4.4 and 4.10 of *Data Reliability Scoring*.
     """
     d = infer_num_classes(x_hat, num_classes)
     kernel = resolve(kernel, y)
@@ -91,7 +91,7 @@ def plugin_score(
         >>> plugin_score(jnp.array([0, 1, 0, 1]), jnp.array([0, 1, 0, 1]), delta)
         Array(0.0625, dtype=float32)
 
-    Reference: Definition 4.6 of *Data Reliability Scoring*.
+    Reference: Definition 4.4 of *Data Reliability Scoring*.
     """
     return jnp.exp(
         plugin_log_score(

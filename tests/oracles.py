@@ -20,7 +20,7 @@ def gaussian(bandwidth):
 
 
 def gram(x_hat, y, kernel, num_classes, weights=None):
-    """Definition 4.9, pair by pair. Soft reports share a record out among the classes."""
+    """Definition 4.10, pair by pair. Soft reports share a record out among the classes."""
     n = len(y)
     z = np.eye(num_classes)[x_hat] if np.ndim(x_hat) == 1 else np.asarray(x_hat, float)
     w = np.ones(n) if weights is None else np.asarray(weights, float)
