@@ -3,7 +3,9 @@
 Scores of categorical observations, Hamming and l2 errors are functions of the contingency table
 alone, so a sweep draws tables, not records: truth ``counts[x, y]`` and a transition give
 ``counts[x, y, x_hat]`` exactly (:func:`jgram.policies.corrupt_counts`), at a cost independent of
-the number of records. Everything runs in 64-bit arithmetic, whatever ``jax_enable_x64`` says.
+the number of records (:func:`sweep`). Continuous observations need the records, with the kernel
+evaluated once for all reports (:func:`sweep_records`). Sweeps run in 64-bit arithmetic, whatever
+``jax_enable_x64`` says.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,10 +16,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jgram.determinant import log_determinant_of_sums
-from jgram.policies import corrupt_counts
+from jgram.determinant import log_determinant, log_determinant_of_sums
+from jgram.gram import kernel_product
+from jgram.kernels import HIGHEST, Kernel, as_pytree, is_explicit, resolve
+from jgram.policies import corrupt, corrupt_counts
 from jgram.sampling import multinomial
-from jgram.types import Array, Float, Int, Key
+from jgram.types import Array, Float, Int, Key, Num
 
 __all__ = [
     "Trial",
@@ -26,6 +30,7 @@ __all__ = [
     "quantile_buckets",
     "random_experiment",
     "sweep",
+    "sweep_records",
     "table_log_score",
     "tidy",
     "trial",
@@ -263,17 +268,83 @@ def sweep(
     if counts.ndim == 3 and len(counts) != trials:
         raise ValueError(f"expected counts of {trials} trials, got {len(counts)}")
     transitions = transitions.reshape(-1, d, d)
-    bytes_a_trial = 64.0 * len(transitions) * d * counts.shape[-1] * d  # of uniforms and samples
+    named = tuple(scores.items())
+
+    def evaluate(numbers):
+        truths = counts if counts.ndim == 2 else counts[numbers]
+        return _chunk(key, truths, transitions, numbers, named)
+
+    with jax.enable_x64(True):
+        bytes_a_trial = 64.0 * transitions.size * counts.shape[-1]  # of uniforms and samples
+        found = _in_chunks(evaluate, trials, bytes_a_trial, memory, progress)
+    return jax.tree.map(lambda values: values.reshape(*shape, trials), found)
+
+
+def sweep_records(
+    key: Key[Array, ""],
+    x: Int[Array, " n"],
+    y: Num[Array, "n ..."],
+    transitions: Float[Array, "... d d"],
+    kernel: Kernel,
+    *,
+    trials: int,
+    memory: float = 2.0**28,
+    progress: str | None = None,
+) -> Trial:
+    """The sweep for observations that no table holds: plug-in log scores under any kernel.
+
+    Reports are drawn record by record with ``y`` shared by all of them: the features of an explicit
+    kernel, and each entry of the kernel matrix of an implicit one, are evaluated once a chunk.
+
+    Args:
+        key: A typed ``jax.random.key``.
+        x: True labels ``[n]``.
+        y: Observations ``[n, ...]``.
+        transitions: Row-stochastic ``[..., d, d]``.
+        kernel: A kernel, or any function of two observations.
+        trials: Trials of every transition, keys as in :func:`sweep`.
+        memory: Bytes that a chunk's reports may take.
+        progress: What to call a progress bar (needs rich); none unless given.
+
+    Returns:
+        A :class:`Trial` of NumPy arrays ``[..., trials]``; the score is called ``log_score``.
+
+    Example:
+        >>> from jgram.kernels import RBF
+        >>> from jgram.policies import normal
+        >>> x = jnp.arange(40) % 2
+        >>> sweep_records(
+        ...     jax.random.key(0), x, 1.0 * x, normal(2, 0.5), RBF(1.0), trials=3
+        ... ).scores["log_score"].shape
+        (3,)
+    """
+    transitions = jnp.asarray(transitions)
+    *shape, d, _ = transitions.shape
+    transitions = transitions.reshape(-1, d, d)
+    with jax.enable_x64(True):
+        y = jnp.asarray(y, float)
+        kernel = as_pytree(resolve(kernel, y))
+        found = _in_chunks(
+            lambda numbers: _record_chunk(key, x, y, transitions, numbers, kernel),
+            trials,
+            16.0 * len(transitions) * len(x) * d,
+            memory,
+            progress,
+        )
+    return jax.tree.map(lambda values: values.reshape(*shape, trials), found)
+
+
+def _in_chunks(evaluate, trials, bytes_a_trial, memory, progress):
+    """Trial numbers in equal chunks under a memory cap; NumPy arrays ``[cells, trials]``."""
     chunks = -(-trials // max(1, int(memory / bytes_a_trial)))
     size = -(-trials // chunks)
-    found = []
-    with jax.enable_x64(True):
-        for start in _progress(range(0, trials, size), progress):
-            numbers = np.minimum(np.arange(start, start + size), trials - 1)
-            truths = counts if counts.ndim == 2 else counts[numbers]
-            found.append(_chunk(key, truths, transitions, numbers, tuple(scores.items())))
-        found = jax.tree.map(lambda *parts: np.concatenate(parts, axis=1)[:, :trials], *found)
-    return jax.tree.map(lambda values: values.reshape(*shape, trials), found)
+    starts = range(0, trials, size)
+    if progress is not None and chunks > 1:
+        from rich.progress import track
+
+        starts = track(starts, description=progress, transient=True)
+    found = [evaluate(np.minimum(np.arange(start, start + size), trials - 1)) for start in starts]
+    return jax.tree.map(lambda *parts: np.concatenate(parts, axis=1)[:, :trials], *found)
 
 
 @partial(jax.jit, static_argnames="scores")
@@ -288,12 +359,29 @@ def _chunk(key, counts, transitions, numbers, scores):
     return jax.tree.map(lambda values: values.reshape(shape), found)
 
 
-def _progress(steps, name):
-    if name is None or len(steps) < 2:
-        return steps
-    from rich.progress import track
-
-    return track(steps, description=name, transient=True)
+@jax.jit
+def _record_chunk(key, x, y, transitions, numbers, kernel):
+    d, shape = transitions.shape[-1], (len(transitions), len(numbers))
+    cells, places = (axis.ravel() for axis in jnp.indices(shape))
+    x_hat = jax.vmap(lambda c, i: corrupt(trial_key(key, c, numbers[i]), x, transitions[c]))(
+        cells, places
+    )
+    z = jax.nn.one_hot(x_hat, d, dtype=y.dtype) / len(x)  # [reports, n, d]
+    if is_explicit(kernel):
+        sums = jnp.einsum("rnd,nm->rdm", z, kernel.features(y), precision=HIGHEST)
+        scores = jax.vmap(log_determinant_of_sums)(sums)
+    else:
+        flat = jnp.moveaxis(z, 1, 0).reshape(len(x), -1)
+        product = kernel_product(kernel, y, flat).reshape(len(x), -1, d)
+        grams = jnp.einsum("rna,nrb->rab", z, product, precision=HIGHEST)
+        scores = jax.vmap(log_determinant)(grams)
+    squares = (x_hat - x) ** 2
+    found = Trial(
+        {"log_score": scores},
+        jnp.sum(squares > 0, axis=1),
+        jnp.sqrt(jnp.sum(squares, axis=1, dtype=y.dtype)),
+    )
+    return jax.tree.map(lambda values: values.reshape(shape), found)
 
 
 def tidy(found: Trial, **axes: Any) -> list[dict[str, Any]]:
