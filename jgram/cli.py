@@ -79,6 +79,13 @@ class KernelName(StrEnum):
     PSEUDO_POSTERIOR = "pseudo-posterior"
 
 
+class Reading(StrEnum):
+    """What annotators are ranked by."""
+
+    SCORE = "score"
+    ACCURACY = "accuracy"
+
+
 class MissingPolicy(StrEnum):
     """What to do with records that lack a value."""
 
@@ -142,6 +149,8 @@ CountsScale = Annotated[
         help="Also show the score of counts instead of shares, as some papers do (grows with n).",
     ),
 ]
+Out = Annotated[Path | None, typer.Option(help="Write all of them to this .csv or .json file.")]
+Limit = Annotated[int, typer.Option(help="Rows to show.", min=0)]
 AsJson = Annotated[bool, typer.Option("--json", help="Write JSON.")]
 Plot = Annotated[
     Path | None, typer.Option(help="Draw scores, intervals and noise floor into this file.")
@@ -252,10 +261,8 @@ def issues(
     thousands: Thousands = None,
     decimal: Decimal = None,
     missing_value: MissingValue = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Write all of them to this .csv or .json file.")
-    ] = None,
-    limit: Annotated[int, typer.Option(help="Records to show.", min=0)] = 20,
+    out: Out = None,
+    limit: Limit = 20,
     as_json: AsJson = False,
 ) -> None:
     """List the records whose label fits its observation badly: look at these first.
@@ -274,8 +281,7 @@ def issues(
     from jgram.label_issues import label_issues
     from jgram.tables import read_columns, to_json
 
-    if out is not None and out.suffix not in (".csv", ".json"):
-        raise ValueError(f"{out}: expected a .csv or .json file")
+    _check_out(out)
     columns = read_columns(
         file,
         [report, *observation],
@@ -300,13 +306,7 @@ def issues(
         issue["row"] = int(rows[issue["row"]])
     source = {"file": str(file), "observations": observation, "notes": notes}
     text = to_json({"source": source, "report": report, **record})
-    if out is not None and out.suffix == ".json":
-        out.write_text(text + "\n", encoding="utf-8")
-    elif out is not None:
-        with out.open("w", newline="", encoding="utf-8") as target:
-            writer = csv.DictWriter(target, ["row", "label", "suggested", "quality", "gain"])
-            writer.writeheader()
-            writer.writerows(record["records"])
+    _write(out, text, record["records"])
     if as_json:
         print(text)
         return
@@ -319,6 +319,79 @@ def issues(
     _say(_rows(record["records"][:limit], ["row", "label", "suggested", "quality", "gain"]))
     if out is not None:
         _say(f"all of them in {out}", "dim")
+
+
+@app.command()
+def annotators(
+    file: File,
+    item: Annotated[str, typer.Option(help="Column that names the item.")] = "item",
+    annotator: Annotated[str, typer.Option(help="Column that names the annotator.")] = "annotator",
+    label: Annotated[str, typer.Option(help="Column of the labels.")] = "label",
+    answers: Annotated[
+        str | None,
+        typer.Option(help="Instead: array [items, annotators] of an npz, -1 for no answer."),
+    ] = None,
+    by: Annotated[
+        Reading, typer.Option(help="Weigh every class alike, or classes as they occur.")
+    ] = Reading.SCORE,
+    classes: Classes = None,
+    missing: MissingOption = MissingPolicy.RAISE,
+    separator: Separator = None,
+    missing_value: MissingValue = None,
+    confidence: Confidence = 0.95,
+    out: Out = None,
+    limit: Limit = 20,
+    as_json: AsJson = False,
+) -> None:
+    """Rank annotators by their peers' answers: no truth needed, one row for each answer.
+
+    [bold]Examples[/bold]
+
+        jgram annotators answers.csv --item image --annotator worker --label answer
+
+        jgram annotators answers.npz --answers answers --by accuracy --out annotators.csv
+    """
+    from jgram.annotators import prepare, rank_annotators
+    from jgram.tables import read_columns, to_json
+
+    _check_out(out)
+    if answers is not None and classes is not None:
+        raise ValueError("--classes: expected columns of a long table, got --answers with codes")
+    names = [item, annotator, label] if answers is None else [answers]
+    columns = read_columns(file, names, separator=separator, missing_values=missing_value or ())
+    given = columns[names[-1]]
+    if answers is None:
+        given = prepare(*columns.values(), classes=_listed(classes, given), missing=missing.value)
+    found = rank_annotators(given, by=by.value, confidence=confidence)
+    record = found.to_dict()
+    text = to_json({"source": {"file": str(file)}, **record})
+    _write(out, text, record["annotators"])
+    if as_json:
+        print(text)
+        sys.stderr.write("" if found.separated else f"jgram: {found.conclusion}\n")
+    else:
+        shown = [
+            {
+                "rank": one.rank,
+                "annotator": one.name,
+                "answers": one.answers,
+                f"score ± {confidence:.0%}": _plus_minus(one.score, one.score_interval),
+                "accuracy": one.accuracy,
+                "agreement": one.agreement,
+                "p": f"{one.p_value:.3f}",
+                "remarks": ", ".join(one.remarks),
+            }
+            for one in found.annotators[:limit]
+        ]
+        _say(f"{len(found.annotators)} annotators, {len(found.classes)} classes, by {by}\n")
+        _say(_rows(shown, list(shown[0]) if shown else []))
+        _say("")
+        for finding in found.findings:
+            _say_finding(finding.level, f"{finding.name}: {finding.message}; {finding.advice}")
+        _say(found.conclusion, "bold")
+        if out is not None:
+            _say(f"all of them in {out}", "dim")
+    raise typer.Exit(0 if found.separated else CANNOT_TELL)
 
 
 @app.command()
@@ -549,7 +622,7 @@ def _present(
                 "(both from 0 to 1)"
             )
     for level, line in _findings(reports, ranking):
-        _say(line, {"fatal": "red", "warning": "yellow"}.get(level, ""))
+        _say_finding(level, line)
     for group in ranking.tie_groups if ranking else ():
         if len(group) > 1:
             _say(f"cannot be told apart: {', '.join(group)}")
@@ -564,6 +637,28 @@ def _say(content: Any, style: str = "") -> None:
     """Print text as it is, lines as long as they are: terminals wrap them, pipes should not."""
     console = Console(highlight=False, markup=False)
     console.print(content, style=style, soft_wrap=isinstance(content, str))
+
+
+def _say_finding(level: str, text: str) -> None:
+    _say(f"{level} {text}", {"fatal": "red", "warning": "yellow"}.get(level, ""))
+
+
+def _check_out(path: Path | None) -> None:
+    if path is not None and path.suffix not in (".csv", ".json"):
+        raise ValueError(f"{path}: expected a .csv or .json file")
+
+
+def _write(path: Path | None, text: str, records: Sequence[Mapping[str, Any]]) -> None:
+    """The JSON text, or its records as CSV, into a file if there is one."""
+    if path is None:
+        return
+    if path.suffix == ".json":
+        path.write_text(text + "\n", encoding="utf-8")
+        return
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(records[0]) if records else [])
+        writer.writeheader()
+        writer.writerows(records)
 
 
 def _table(
@@ -586,9 +681,9 @@ def _table(
     to_best = {pair.worse: pair.comparison for pair in (ranking.pairs if ranking else ())
                if pair.better == reports[0].name}  # fmt: skip
     for report in reports:
-        cells = ["no score" if report.log_score is None else f"{report.log_score:.2f}"]
-        if report.interval:
-            cells[0] += f" ± {(report.interval[1] - report.interval[0]) / 2:.1f}"
+        cells = ["no score"]
+        if report.log_score is not None:
+            cells = [_plus_minus(report.log_score, report.interval)]
         if report.floor:
             floor = report.floor if report.log_score is not None else None
             cells.append(f"{floor.mean:.1f} ± {floor.standard_deviation:.1f}" if floor else "")
@@ -615,6 +710,11 @@ def _rows(records: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Table:
     return table
 
 
+def _plus_minus(value: float, interval: tuple[float, float] | None) -> str:
+    half = f" ± {(interval[1] - interval[0]) / 2:.2f}" if interval else ""
+    return f"{value:.2f}{half}"
+
+
 def _probability(value: float) -> str:
     return ">0.99" if value > 0.99 else f"{value:.2f}"
 
@@ -639,10 +739,10 @@ def _findings(reports: "Sequence[ScoreReport]", ranking: "Ranking | None") -> li
         (first, finding), others = group[0], [report for report, _ in group[1:]]
         where = f"{first}: " if ranking else ""
         also = f" (also {', '.join(others)})" if others else ""
-        line = f"{finding.level} {name}: {where}{finding.message}{also}; {advice}"
+        line = f"{name}: {where}{finding.message}{also}; {advice}"
         lines.append((finding.level, line))
     for finding in ranking.findings if ranking else ():
-        line = f"{finding.level} {finding.name}: {finding.message}; {finding.advice}"
+        line = f"{finding.name}: {finding.message}; {finding.advice}"
         lines.append((finding.level, line))
     return lines
 

@@ -59,6 +59,14 @@ def folder(tmp_path_factory):
     labels = np.arange(300) % 10
     np.savez(folder / "images.npz", labels=labels, flipped=np.roll(labels, 150),
              embedding=rng.normal(size=(300, 8)) + labels[:, None])  # fmt: skip
+    wrong = rng.random((300, 5)) < np.array([0.02, 0.1, 0.2, 0.3, 0.4])
+    alike = rng.random((300, 5)) < 0.2
+    truth = rng.integers(0, 2, (300, 1))
+    answers = np.where(wrong, 1 - truth, truth)
+    np.savez(folder / "matrix.npz", answers=answers, alike=np.where(alike, 1 - truth, truth))
+    names = ["ann", "bob", "cyd", "dan", "eve"]
+    lines = [f"{i},{names[a]},{'yes' if x else 'no'}" for (i, a), x in np.ndenumerate(answers)]
+    (folder / "answers.csv").write_text("\n".join(["item,who,label", *lines]))
     return folder
 
 
@@ -206,6 +214,30 @@ def test_issues_are_numbered_as_in_the_file_after_dropping(jgram):
         assert labels.get(record["row"], record["label"]) == record["label"]
 
 
+def test_annotators_are_ranked_by_their_peers(jgram, folder):
+    result = jgram("annotators answers.csv --annotator who --out annotators.csv")
+    assert result.exit_code == 0, result.stderr
+    assert "5 annotators, 2 classes, by score" in result.stdout
+    assert "Of 5 annotators" in result.stdout
+    with (folder / "annotators.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["annotator"] for row in rows] == ["ann", "bob", "cyd", "dan", "eve"]
+    record = strict(jgram("annotators matrix.npz --answers answers --json").stdout)
+    assert [row["annotator"] for row in record["annotators"]] == [0, 1, 2, 3, 4]
+    assert [row["score"] for row in record["annotators"]] == [
+        pytest.approx(float(row["score"])) for row in rows
+    ]
+    by = strict(jgram("annotators answers.csv --annotator who --by accuracy --json").stdout)
+    assert by["by"] == "accuracy"
+
+
+def test_annotators_alike_exit_3(jgram):
+    result = jgram("annotators matrix.npz --answers alike --json")
+    assert result.exit_code == 3
+    assert result.stderr == f"jgram: {strict(result.stdout)['conclusion']}\n"
+    assert "cannot tell" in jgram("annotators matrix.npz --answers alike").stdout
+
+
 def test_encode_passes_its_arguments_on(jgram, monkeypatch):
     calls = []
 
@@ -315,6 +347,12 @@ REFUSALS = {
     f"{SCORE} --colour": "--colour",
     "issues visits.csv --report good --observation level --out issues.xls": ".csv or .json",
     "issues visits.csv --report good --observation flat --kernel delta": "full rank",
+    "annotators answers.csv": "expected a column 'annotator'",
+    "annotators answers.csv --annotator who --by fame": "accuracy",
+    "annotators answers.csv --annotator who --classes no": "'yes' in row",
+    "annotators matrix.npz --answers answers --classes no,yes": "--classes",
+    "annotators visits.csv --item good --annotator bad --label coin": "one answer an annotator",
+    "annotators few.csv --item good --annotator symptom --label good": "distinct columns",
     "encode photos --checkpoint run --out photos.csv": "an .npz file",
     "encode photos --checkpoint run --out photos.npz": "no such",
     "guess": "guess",
@@ -339,7 +377,7 @@ def test_errors_of_the_library_itself_are_not_hidden(jgram, monkeypatch):
 # Help, demo, processes ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("command", ["score", "rank", "issues", "encode", "demo"])
+@pytest.mark.parametrize("command", ["score", "rank", "issues", "annotators", "encode", "demo"])
 def test_help_has_an_example(jgram, command):
     result = jgram(f"{command} --help")
     assert result.exit_code == 0
