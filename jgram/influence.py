@@ -256,23 +256,30 @@ def _implicit(
     dtype = jnp.result_type(y.dtype, jnp.float32)
     z = memberships(x_hat, d, weights, dtype)
     total = jnp.sum(z)
-    mean = kernel_product(kernel, y, z, block_size=block_size) / total  # K Z / N, [n, d]
+    mean = kernel_product(kernel, y, z, block_size=block_size) / total
+    squares = jnp.ones(len(y), dtype) if isinstance(kernel, RBF) else jax.vmap(kernel)(y, y)
+    return linearise_products(mean, z, squares, total)
+
+
+def linearise_products(mean: Array, z: Array, squares: Array, total: Array) -> Linearisation:
+    """:func:`linearise` from ``mean = K Z / N``, memberships and ``squares[n] = K(y_n, y_n)``."""
+    d, dtype = z.shape[1], mean.dtype
     gram = jnp.matmul(z.T, mean, precision=HIGHEST) / total
     gram = 0.5 * (gram + gram.T)
     found = eliminate_gram(gram)
     full = found.rank == d
-    scale = jnp.sqrt(jnp.where(jnp.diagonal(gram) > 0, jnp.diagonal(gram), 1.0))
+    lengths = jnp.sqrt(jnp.maximum(jnp.diagonal(gram), 0.0))
+    scale = jnp.where(lengths > 0, lengths, 1.0)
     unit = jnp.where(full, gram / scale[:, None] / scale, jnp.eye(d, dtype=dtype))
     lower = jnp.linalg.cholesky(unit)
     inverse_lower = jax.scipy.linalg.solve_triangular(lower, jnp.eye(d, dtype=dtype), lower=True)
     inverse_lower = jnp.where(full, inverse_lower / scale, 0.0)
     inside = jnp.matmul(mean, inverse_lower.T, precision=HIGHEST)
-    squares = jnp.ones(len(y), dtype) if isinstance(kernel, RBF) else jax.vmap(kernel)(y, y)
     return Linearisation(
         elimination=found,
         influence=jnp.matmul(inside, inverse_lower, precision=HIGHEST),
         inverse=jnp.matmul(inverse_lower.T, inverse_lower, precision=HIGHEST),
+        lengths=lengths,
         residual=jnp.maximum(squares - jnp.sum(inside**2, axis=1), 0.0),
-        lengths=jnp.sqrt(jnp.maximum(jnp.diagonal(gram), 0.0)),
         total=total,
     )
