@@ -44,13 +44,7 @@ def binomial(
     Reference:
         W. Hörmann, "The generation of binomial random variates", 1993.
     """
-    n, p = jnp.broadcast_arrays(jnp.asarray(n), jnp.asarray(p))
-    with jax.enable_x64(True):
-        n, p = n.astype(jnp.float64), p.astype(jnp.float64)
-        key_uniform, key_large = jax.random.split(key)
-        uniform = _uniform(key_uniform, n.shape)
-        successes = _binomial_to_half(key_large, uniform, n, jnp.minimum(p, 1.0 - p))
-        return jnp.where(p > 0.5, n - successes, successes).astype(jnp.int32)
+    return multinomial(key, n, jnp.stack([p, 1.0 - jnp.asarray(p)], axis=-1))[..., 0]
 
 
 def multinomial(
@@ -77,26 +71,32 @@ def multinomial(
     p = jnp.broadcast_to(probabilities, (*shape, categories)).reshape(-1, categories).T
     # The most probable category changes places with the last one, which gets what is left.
     moved = jnp.arange(categories - 1)[:, None] == jnp.argmax(p, axis=0)
-    key_uniform, key_large = jax.random.split(key)
     with jax.enable_x64(True):
-        p = p.astype(jnp.float64)
-
-        def draw(state, step):
-            left, mass = state
-            key, uniform, p = step
-            count = _binomial_to_half(key, uniform, left, jnp.minimum(p / mass, 0.5))
-            return (left - count, mass - p), count.astype(jnp.int32)
-
-        keys = jax.random.split(key_large, categories - 1)
-        uniforms = _uniform(key_uniform, moved.shape)
-        state = (n.astype(jnp.float64), jnp.sum(p, axis=0))
-        (left, _), counts = jax.lax.scan(
-            draw, state, (keys, uniforms, jnp.where(moved, p[-1], p[:-1]))
-        )
-        left = left.astype(jnp.int32)
+        counts, left = _draw_all_but_last(key, n, p, moved)
     home = jnp.where(moved, left, counts)
     last = left + jnp.sum(counts - home, axis=0)
     return jnp.concatenate([home, last[None]]).T.reshape(*shape, categories)
+
+
+@jax.jit
+def _draw_all_but_last(key, n, p, moved):
+    p = p.astype(jnp.float64)
+
+    def draw(state, step):
+        left, mass = state
+        key, uniform, p = step
+        count = _binomial_to_half(key, uniform, left, jnp.minimum(p / mass, 0.5))
+        return (left - count, mass - p), count.astype(jnp.int32)
+
+    key_uniform, key_large = jax.random.split(key)
+    steps = (
+        jax.random.split(key_large, len(moved)),
+        _uniform(key_uniform, moved.shape),
+        jnp.where(moved, p[-1], p[:-1]),
+    )
+    state = (n.astype(jnp.float64), jnp.sum(p, axis=0))
+    (left, _), counts = jax.lax.scan(draw, state, steps)
+    return counts, left.astype(jnp.int32)
 
 
 def _binomial_to_half(key, uniform, n, p):
@@ -142,6 +142,7 @@ def _reject(key, all_n, all_p, wanted):
     def propose(state):
         # The barrier keeps XLA from computing the set-up where nothing is wanted.
         (attempt, count, open_), n, p = jax.lax.optimization_barrier((state, all_n, all_p))
+        n, p = jnp.where(open_, n, 1e4), jnp.where(open_, p, 0.5)
         spread = jnp.sqrt(n * p * (1.0 - p))
         b = 1.15 + 2.53 * spread
         a = -0.0873 + 0.0248 * b + 0.01 * p
