@@ -254,7 +254,9 @@ def issues(
     observation: Observation,
     kernel: Kernel = None,
     bandwidth: Bandwidth = None,
+    bins: Bins = None,
     observation_bins: ObservationBins = None,
+    difference: Difference = False,
     classes: Classes = None,
     missing: MissingOption = MissingPolicy.RAISE,
     separator: Separator = None,
@@ -294,7 +296,9 @@ def issues(
         columns,
         observation,
         drop=missing is MissingPolicy.DROP,
-        observation_bins=observation_bins,
+        changes=difference,
+        bins=bins,
+        observation_bins=observation_bins or (None if _takes_numbers(kernel) else bins),
     )
     labels = columns.pop(report)
     chosen = _kernel(kernel, bandwidth)

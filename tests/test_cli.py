@@ -55,6 +55,8 @@ def folder(tmp_path_factory):
     (folder / "header.csv").write_text("good,symptom\n")
     (folder / "twice.csv").write_text("good,good,symptom\na,b,c\n")
     (folder / "few.csv").write_text("good,symptom\na,x\nb,y\nc,z\n")
+    rows = ["x;x;1,5", "y;y;3,5", "x;y;1,5", "y;y;3,5"]
+    (folder / "comma.csv").write_text("\n".join(["a;b;c", *rows]))
     (folder / "visits.xlsx").write_text("good,symptom\n")
     labels = np.arange(300) % 10
     np.savez(folder / "images.npz", labels=labels, flipped=np.roll(labels, 150),
@@ -165,6 +167,9 @@ def test_missing_records_are_dropped_together_and_counted(jgram):
 def test_numbers_are_read_with_the_option(jgram):
     result = jgram("score visits.csv --report good --observation pay --kernel rbf --thousands ,")
     assert result.exit_code == 0, result.stderr
+    line = "rank comma.csv --report a --report b --observation c --observation-bins 2 --draws 0"
+    assert "--decimal ','" in jgram(line).stderr
+    assert "c: 2 buckets, cut at 2.5\n" in jgram(f"{line} --decimal ,").stdout
 
 
 def test_draws_zero_leaves_the_floor_out(jgram):
@@ -212,6 +217,15 @@ def test_issues_are_numbered_as_in_the_file_after_dropping(jgram):
     labels = {record["row"]: record["label"] for record in whole["records"]}
     for record in dropped["records"]:
         assert labels.get(record["row"], record["label"]) == record["label"]
+
+
+def test_issues_of_changes_are_numbered_by_their_last_record(jgram):
+    line = "issues visits.csv --report flipped --observation level --json --kernel rbf"
+    plain, changed = strict(jgram(line).stdout), strict(jgram(f"{line} --difference").stdout)
+    assert changed["num_records"] == plain["num_records"] - 1
+    labels = {record["row"]: record["label"] for record in plain["records"]}
+    assert all(labels.get(x["row"], x["label"]) == x["label"] for x in changed["records"])
+    assert labels.keys() & {record["row"] for record in changed["records"]}
 
 
 def test_annotators_are_ranked_by_their_peers(jgram, folder):
