@@ -353,14 +353,22 @@ def rank_annotators(
     naming = _namings(predicted, annotator, label, m, LEVEL / (m * factorial(min(d, 20))))
     meaning = naming[annotator, label]
 
+    # Peers exclude oneself: who stands out by x meets peers who lack x times the own share.
+    own = counts / len(label) if y is None else np.zeros(m)
+    visible = np.maximum((1.0 - 2.0 * own) / (1.0 - own), 0.1)
     trace = _effects(h[rows, meaning], annotator)
     score, score_error = _scores(h, annotator, meaning, label, counts, trace.pseudo)
+    score, score_error = score / visible, score_error / visible
     accurate = agreement = None
     if pooled is not None:
         agreement = np.bincount(annotator, record.y[rows, label]) / counts
         weights = _accuracy_weights(pooled, share)
         if weights is not None:
             accurate = _effects((record.y @ weights.T)[rows, label], annotator)
+            accurate = accurate._replace(
+                mean=accurate.pool + (accurate.mean - accurate.pool) / visible,
+                error=accurate.error / visible,
+            )
     if by == "accuracy" and accurate is None:
         raise ValueError(
             "expected peers' answers that agree more often than not to rank by accuracy, got "

@@ -118,6 +118,12 @@ def test_categorical_observations():
     assert found.issues.tolist() == [3]
 
 
+def test_record_on_which_a_class_stands_is_left_open():
+    # Without row 0 the two classes look alike: there is nothing to hold against it.
+    found = label_issues([0, 0, 1, 1, 1], [0, 1, 1, 1, 1], delta)
+    assert found.quality[0] == 0.5
+
+
 def test_inputs_stay_as_they_are():
     _, x_hat, y = blobs([20, 20], 0.1)
     before = x_hat.copy(), y.copy()
