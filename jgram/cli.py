@@ -141,6 +141,10 @@ BlockLength = Annotated[
     int,
     typer.Option(help="Records in time order are permuted in runs of this length.", min=1),
 ]
+Order = Annotated[
+    str | None,
+    typer.Option(help="Column that puts the records in order of time.", show_default="the file's"),
+]
 Seed = Annotated[int, typer.Option(help="Of the permutations.")]
 CountsScale = Annotated[
     bool,
@@ -174,7 +178,7 @@ _RANK_HELP = """Rank reports of the same records by reliability, and say which c
     jgram rank visits.csv --report doctor --report coder --observation crp
 
     jgram rank employment.csv --report first --report final --observation taxes \\
-      --difference --bins 4 --block-length 12 --plot ranking.png
+      --difference --bins 4 --order month --block-length 12 --plot ranking.png
 """
 
 
@@ -199,6 +203,7 @@ def _judging(*, several: bool) -> Callable[..., None]:
         confidence: Confidence = 0.95,
         draws: Draws = 1000,
         block_length: BlockLength = 1,
+        order: Order = None,
         seed: Seed = 0,
         counts_scale: CountsScale = False,
         as_json: AsJson = False,
@@ -209,14 +214,21 @@ def _judging(*, several: bool) -> Callable[..., None]:
 
         if several != (len(report) > 1):
             raise ValueError("expected one --report to score, two or more to rank")
+        if block_length > 1 and order is None:
+            raise ValueError(
+                "--block-length: expected --order, the column that puts the records in order of "
+                "time, got none"
+            )
         columns = read_columns(
             file,
-            [*report, *observation],
+            [*report, *observation, *([order] if order else [])],
             separator=separator,
             thousands=thousands,
             decimal=decimal,
             missing_values=missing_value or (),
         )
+        if order is not None:
+            columns = _ordered(columns, order, keep=order in (*report, *observation))
         columns, _, notes = _prepare(
             columns,
             observation,
@@ -467,6 +479,17 @@ def demo(
 
 
 # Input --------------------------------------------------------------------------------------
+
+
+def _ordered(columns: Mapping[str, Any], by: str, *, keep: bool) -> dict[str, Any]:
+    """All columns in the order of one of them, which goes unless it is used otherwise."""
+    from jgram.checks import check_observations, encode_labels
+
+    times = columns[by]
+    numeric = np.asarray(times).dtype.kind in "iuf"
+    codes = check_observations(times, name=by).values if numeric else encode_labels(times, name=by)
+    order = np.argsort(codes if numeric else codes.codes, kind="stable")
+    return {name: np.asarray(data)[order] for name, data in columns.items() if keep or name != by}
 
 
 class _Prepared(NamedTuple):

@@ -65,6 +65,14 @@ def structural_zero(x_hat: Any, y: Any, kernel: Kernel, classes: Sequence[Any]) 
         "class 'c' is never reported: the score is 0 by definition"
     """
     d = len(classes)
+    if d == 1:
+        return Finding(
+            "one class",
+            "fatal",
+            f"every record is reported as {classes[0]!r}: such a report says nothing",
+            "list all possible labels in classes=, if there are others",
+            d,
+        )
     counts = _class_counts(x_hat, d)
     if (counts == 0).any():
         missing = [name for name, count in zip(classes, counts, strict=True) if count == 0]

@@ -456,7 +456,7 @@ def _record(
 ) -> ScoreReport:
     d, n = len(names), len(labels)
     value = found.log_score
-    known = bool(np.isfinite(value))
+    known = bool(np.isfinite(value)) and not any(f.level == "fatal" for f in findings)
     counts = labels.sum(axis=0) if np.ndim(labels) == 2 else np.bincount(labels, minlength=d)
     bounded = known and np.isfinite(found.standard_error)
     hadamard = exp(min(0.0, value - 2.0 * float(np.sum(np.log(found.lengths))))) if known else None

@@ -356,6 +356,9 @@ REFUSALS = {
     "score images.npz --report embedding --observation labels": "embedding",
     f"{SCORE} --confidence 1.5": "confidence",
     f"{SCORE} --block-length 0": "block-length",
+    f"{SCORE} --block-length 12": "--order",
+    f"{SCORE} --order when": "expected a column 'when'",
+    f"{SCORE} --order holes": "labels missing",
     f"{SCORE} --plot picture.txt": "picture.txt",
     f"{SCORE} --separator ab": "separator",
     f"{SCORE} --colour": "--colour",
@@ -381,6 +384,20 @@ def test_refusals_are_one_line_with_exit_code_2(jgram, line):
     assert result.stderr.startswith("jgram: ")
     assert result.stderr.count("\n") == 1
     assert REFUSALS[line] in result.stderr
+
+
+def test_records_are_put_in_the_order_of_a_column(jgram, folder):
+    lines = (folder / "visits.csv").read_text().splitlines()
+    numbered = [f"time,{lines[0]}", *(f"{i},{line}" for i, line in enumerate(lines[1:]))]
+    shuffled = [numbered[0], *np.random.default_rng(0).permutation(numbered[1:])]
+    (folder / "ordered.csv").write_text("\n".join(numbered))
+    (folder / "shuffled.csv").write_text("\n".join(shuffled))
+    command = "score {}.csv --report good --observation level --order time --block-length 12 --json"
+    command += " --bins 3 --kernel delta --draws 99"
+    floors = [
+        strict(jgram(command.format(name)).stdout)["floor"] for name in ("ordered", "shuffled")
+    ]
+    assert floors[0] == floors[1]
 
 
 def test_errors_of_the_library_itself_are_not_hidden(jgram, monkeypatch):

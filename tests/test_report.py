@@ -69,6 +69,7 @@ def test_the_kernel_follows_the_observations():
          "not positive",
          "not positive semi-definite"),
         (np.zeros(40, int), np.arange(40.0), {"num_classes": 2}, "never reported", "class 1"),
+        (["yes"] * 40, np.arange(40.0), {}, "one class", "every record is reported as 'yes'"),
     ],
 )  # fmt: skip
 def test_where_there_is_no_score_the_reason_is_named(x_hat, y, options, name, words):
