@@ -143,7 +143,7 @@ def top_k_volume(table: Num[Array, "m d"], k: int) -> Float[Array, ""]:
 
 
 def log_top_k_volume(table: Num[Array, "m d"], k: int) -> Float[Array, ""]:
-    """Logarithm of :func:`top_k_volume`; ``-inf``, without gradient, where the volume is 0.
+    """Logarithm of :func:`top_k_volume`; ``-inf`` where the volume is 0.
 
     Example:
         >>> log_top_k_volume(jnp.array([[1, 1, 1], [1, 1, 1], [0, 0, 3]]), 2)
@@ -151,9 +151,7 @@ def log_top_k_volume(table: Num[Array, "m d"], k: int) -> Float[Array, ""]:
 
     Reference: section 5.4 and appendix G of *Data Reliability Scoring*.
     """
-    values = _singular_values(table)[: _check_volume(table, k)]
-    total = jnp.sum(jnp.log(jnp.where(values > 0, values, 1.0)))
-    return jnp.where(jnp.all(values > 0), total, -jnp.inf)
+    return jnp.sum(jnp.log(_singular_values(table)[: _check_volume(table, k)]))
 
 
 def ky_fan_sum(table: Num[Array, "m d"], k: int) -> Float[Array, ""]:

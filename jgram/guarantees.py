@@ -55,6 +55,8 @@ Slips of the paper that matter here (those of sections 2 and 3 are in ``ordering
   The sample sizes hold all the same for ``d / delta >= 4`` and ``epsilon <= 1/2``, as checked.
 - Lemma D.4 applies Theorem A.1 with the spectral radius (as its source states it; the paper writes
   the spectral norm) and without its factor ``exp(c rho)``. No violation in 2e5 random matrices.
+- Proposition 3.1(1), relabelling: the report whose joint table is ``P T^T / d`` has the misreport
+  matrix ``T^T / d``, not ``T / d``.
 - Proposition 3.1(2): the vectors that replace two columns of the identity have to be scaled below
   one, or the diagonal is not maximal. Proposition 3.1(3), dist orderings: two inequalities are
   printed the wrong way round.

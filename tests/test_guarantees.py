@@ -351,6 +351,7 @@ def test_proposition_e2_sample_sizes_suffice(d, share, epsilon):
     """At the promised size the concentration bound gives the promised error, at the edge, too."""
     failure = share * min(1.0, d / 4)
     n = additive_sample_size(d, failure, epsilon)
+    assert n == math.ceil(100 * d**2 * math.log(d / failure) / epsilon**2)
     assert d * concentration_bound(n, d, failure) <= epsilon
     for eigenvalue in (1 / d, 0.01 / d):
         n = multiplicative_sample_size(d, failure, epsilon, eigenvalue)
@@ -393,6 +394,11 @@ def test_lemma_d4_determinant_bounds(seed):
     assert determinant_bounds(np.diag(true)) == (1.0, 1.0)
 
 
+def test_lemma_d4_by_hand():
+    bounds = determinant_bounds([[4, 1, 0], [0, 5, 0], [0, 0, 10]])  # delta = .05, min q = .25
+    assert bounds == pytest.approx(((1 - 0.96) * (1 - 0.2), (1 + 0.96) * (1 - 0.05)))
+
+
 @given(seeds, st.floats(1.0, 20.0))
 @settings(max_examples=100, deadline=None)
 def test_lemma_d5_bounded_ratio(seed, ratio):
@@ -408,15 +414,16 @@ def test_lemma_d5_bounded_ratio(seed, ratio):
     assert (frequent / frequent.sum())[0] == pytest.approx(upper)
 
 
-@given(seeds, st.floats(1.0, 5.0))
-@settings(max_examples=50, deadline=None)
-def test_proposition_4_7_every_label_occurs_twice(seed, ratio):
-    rng = np.random.default_rng(seed)
-    d = int(rng.integers(2, 6))
-    n = stratified_sample_size(ratio, d) + int(rng.integers(0, 10))
-    counts = rng.multinomial(n, np.ones(d) / d)
-    if counts.min() > 0 and counts.max() <= ratio * counts.min():
-        assert counts.min() >= 2
+@pytest.mark.parametrize("ratio", [1.0, 1.5, 3.0])
+@pytest.mark.parametrize("d", [2, 3])
+def test_proposition_4_7_every_label_occurs_twice(ratio, d):
+    """Every split of the promised number of records that is balanced enough."""
+    n, balanced = stratified_sample_size(ratio, d), 0
+    for counts in itertools.product(range(1, n), repeat=d):
+        if sum(counts) == n and max(counts) <= ratio * min(counts):
+            assert min(counts) >= 2
+            balanced += 1
+    assert balanced
 
 
 def test_proposition_3_1_1_uninformative():
