@@ -113,7 +113,7 @@ def test_score_estimates_the_ratio_of_determinants_and_accuracy_the_accuracy():
 
 
 def test_intervals_cover_and_reliability_is_the_squared_correlation():
-    covered, ranks_covered, correlation, reliability = [], [], [], []
+    covered, ranks_covered, accuracy_covered, correlation, reliability = [], [], [], [], []
     for seed in range(12):
         channels = varied(seed, 40, 3)
         answers, _ = crowd(seed, channels, low=15)
@@ -125,14 +125,16 @@ def test_intervals_cover_and_reliability_is_the_squared_correlation():
         true = np.array([truth[a.name] for a in found.annotators])
         low, high = np.array([a.score_interval for a in found.annotators]).T
         covered.append(((low <= true) & (true <= high)).mean())
-        ranks_covered.append(
-            np.mean(
-                [a.rank_interval[0] <= rank[a.name] <= a.rank_interval[1] for a in found.annotators]
-            )
-        )
+        accuracy = np.einsum("akk->a", channels)[[a.name for a in found.annotators]] / 3
+        low, high = np.array([a.accuracy_interval for a in found.annotators]).T
+        accuracy_covered.append(((low <= accuracy) & (accuracy <= high)).mean())
+        first, last = np.array([a.rank_interval for a in found.annotators]).T
+        true_rank = rank[[a.name for a in found.annotators]]
+        ranks_covered.append(((first <= true_rank) & (true_rank <= last)).mean())
         correlation.append(np.corrcoef([a.score for a in found.annotators], true)[0, 1] ** 2)
         reliability.append(found.reliability)
     assert 0.9 < np.mean(covered) < 0.98
+    assert 0.9 < np.mean(accuracy_covered) < 0.98
     assert np.mean(ranks_covered) > 0.93
     assert np.mean(reliability) == pytest.approx(np.mean(correlation), abs=0.12)
 
@@ -143,6 +145,8 @@ def test_alike_annotators_are_not_told_apart():
         answers, _ = crowd(seed, symmetric(np.full(15, 0.75), 3), items=150, low=10)
         found = rank_annotators(answers)
         p_values.append(found.p_value)
+        # Even where no difference shows, one is possible: no interval is a point.
+        assert min(np.ptp(a.score_interval) for a in found.annotators) > 0.05
         if not found.separated:
             assert "cannot tell" in found.conclusion
             assert found.findings[0].name == "cannot tell"
