@@ -88,12 +88,8 @@ def _draw_all_but_last(key, n, p, moved):
         count = _binomial_to_half(key, uniform, left, jnp.minimum(p / mass, 0.5))
         return (left - count, mass - p), count.astype(jnp.int32)
 
-    key_uniform, key_large = jax.random.split(key)
-    steps = (
-        jax.random.split(key_large, len(moved)),
-        _uniform(key_uniform, moved.shape),
-        jnp.where(moved, p[-1], p[:-1]),
-    )
+    keys = jax.random.split(key, len(p))
+    steps = (keys[1:], _uniform(keys[0], moved.shape), jnp.where(moved, p[-1], p[:-1]))
     state = (n.astype(jnp.float64), jnp.sum(p, axis=0))
     (left, _), counts = jax.lax.scan(draw, state, steps)
     return counts, left.astype(jnp.int32)
