@@ -19,8 +19,6 @@ import importlib
 import importlib.util
 import json
 import math
-import os
-import platform
 import sys
 import tempfile
 import time
@@ -29,6 +27,8 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
+
+from experiments.environment import environment
 
 NAMES = (
     "policies",
@@ -71,25 +71,6 @@ def to_json(value: Any) -> Any:
     if math.isnan(value):
         raise ValueError("expected numbers or infinities in the results, got NaN")
     return value if math.isfinite(value) else None
-
-
-def environment() -> dict[str, Any]:
-    """Where the numbers come from: device, cores and versions."""
-    import jax
-    import jaxlib
-
-    import jgram
-
-    return {
-        "device": f"{jax.devices()[0].device_kind}, {os.cpu_count()} CPU cores",
-        "versions": {
-            "python": platform.python_version(),
-            "jgram": jgram.__version__,
-            "jax": jax.__version__,
-            "jaxlib": jaxlib.version.__version__,
-            "numpy": np.__version__,
-        },
-    }
 
 
 def run(name: str, out: Path, *, smoke: bool, as_published: bool, seed: int) -> Path:
