@@ -189,6 +189,11 @@ class AnnotatorRanking:
             sum(a.standing == side for a in self.annotators) for side in ("better", "worse")
         )
         chance = sum(a.p_value >= LEVEL for a in self.annotators)
+        if better + worse == 0:
+            return (
+                f"These {len(self.annotators)} annotators differ (p = {self.p_value:.2g}), but the "
+                "data cannot tell which of them is better or worse than the average answer."
+            )
         return (
             f"Of {len(self.annotators)} annotators {better} are better and {worse} worse than the "
             f"average answer; {chance} cannot be told from chance."

@@ -2,6 +2,7 @@ import itertools
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from jgram.annotators import Answers, prepare, rank_annotators
 from jgram.influence import influence
@@ -166,6 +167,15 @@ def test_random_answers_cannot_be_told_from_chance_and_others_can():
     p_values = np.sort(p_values)
     uniform = (np.arange(60) + 0.5) / 60
     assert np.abs(p_values - uniform).max() < 0.21  # Kolmogorov-Smirnov at 1%
+
+
+def test_two_classes_have_the_p_value_of_a_correlation():
+    answers, _ = crowd(3, varied(3, 5, 2), items=40, low=8)
+    found = by_name(rank_annotators(answers))
+    rows = records_by_hand(answers, 2)
+    for a in range(5):
+        label, share = np.array([(x, y[1]) for b, x, y in rows if b == a]).T
+        assert found[a].p_value == pytest.approx(stats.pearsonr(label, share).pvalue, rel=1e-6)
 
 
 def test_always_the_commonest_class_is_worthless_to_the_score_only():
