@@ -335,7 +335,8 @@ def ascend_policy(
         key: A typed ``jax.random.key``: policies start at uniformly random rows.
         prior: Frequencies of the true labels ``[d]``, above 0.
         score: Any differentiable log score of a misreport matrix ``[d, d]`` of (true, reported).
-        optimizer: Any optax optimiser of the logits; as in :func:`ascend_reports` by default.
+        optimizer: Any optax optimiser of the logits; by default gradient steps from gradients
+            shortened to norm 1, because they are unbounded where two rows are alike.
         steps: Gradient steps, static.
         restarts: Starting policies, static.
 
@@ -360,7 +361,7 @@ def ascend_policy(
         )
     d = len(prior)
     starts = jax.random.dirichlet(key, jnp.ones(d, prior.dtype), (restarts, d))
-    optimizer = optimizer or _default_optimizer()
+    optimizer = optimizer or _default_optimizer(longest=1.0)
     policies, values = _ascend_policies(
         prior, starts, score=score, optimizer=optimizer, steps=steps
     )
@@ -371,10 +372,12 @@ def ascend_policy(
 
 
 @cache
-def _default_optimizer() -> Any:
+def _default_optimizer(longest: float | None = None) -> Any:
+    """Gradient steps, from gradients shortened to norm ``longest``."""
     import optax  # the only place: any other optimiser is the caller's
 
-    return optax.sgd(0.3)
+    steps = optax.sgd(0.3)
+    return steps if longest is None else optax.chain(optax.clip_by_global_norm(longest), steps)
 
 
 def _honest(
@@ -507,7 +510,7 @@ def _greedy(value, move, state, x, cost, budget, limit):
         allowed = cost <= _allowance(budget, n) - jnp.sum(spent) + spent
         gains = jnp.where(allowed & ~jnp.isnan(gains), gains, -jnp.inf).ravel()
         best = jnp.argmax(gains)
-        return score, best // d, best % d, gains[best]
+        return score, best // d, (best % d).astype(labels.dtype), gains[best]
 
     def pays(carry: Any) -> Array:
         _, _, (_, _, _, gain), _, count = carry
@@ -521,7 +524,7 @@ def _greedy(value, move, state, x, cost, budget, limit):
         return labels, state, new, path.at[count].set(new[0]), count + 1
 
     first = offer(x, state)
-    path = jnp.zeros(limit, first[0].dtype)
+    path = jnp.zeros(max(limit, 1), first[0].dtype)
     labels, _, _, path, count = jax.lax.while_loop(pays, flip, (x, state, first, path, 0))
     return labels, path, count
 

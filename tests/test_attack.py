@@ -1,0 +1,440 @@
+"""Attacks: right gradients, exact flips, budgets kept, and what the theory says of policies."""
+
+import itertools
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+import jgram
+from jgram.attack import ascend_policy, ascend_reports, flip_greedily, perturb_observations
+from jgram.stratified import stratified_matching_score
+from tests.components import KERNELS, NUMBERS, OUTCOMES, X_HAT, D, N
+
+KEY = jax.random.key(0)
+OTHERS = ~np.eye(D, dtype=bool)
+
+
+def double(name):
+    kernel, y, _ = KERNELS[name]
+    if name == "random_features":
+        kernel = jax.tree.map(lambda leaf: jnp.asarray(leaf, float), kernel)
+    return kernel, y.astype(float) if y.dtype == np.float32 else y
+
+
+def kernel_matrix(name):
+    _, y, pair = KERNELS[name]
+    y = y.astype(float) if y.dtype == np.float32 else y
+    return np.array([[pair(a, b) for b in y] for a in y])
+
+
+def score_of(matrix, labels, num_classes=D):
+    """The definition, from the whole kernel matrix in float64."""
+    z = np.eye(num_classes)[labels] / len(labels)
+    sign, value = np.linalg.slogdet(z.T @ matrix @ z)
+    return value if sign > 0 else -np.inf
+
+
+def all_flips(matrix, labels):
+    """The score after each single relabelling, ``[n, d]``, one evaluation each."""
+    table = np.empty((len(labels), D))
+    for record, target in np.ndindex(table.shape):
+        flipped = labels.copy()
+        flipped[record] = target
+        table[record, target] = score_of(matrix, flipped)
+    return table
+
+
+def best_reports(matrix, labels, num_changes):
+    """Exhaustive search over all reports that differ in at most ``num_changes`` records."""
+    best = score_of(matrix, labels)
+    for records in itertools.combinations(range(len(labels)), num_changes):
+        for targets in itertools.product(range(D), repeat=num_changes):
+            changed = labels.copy()
+            changed[list(records)] = targets
+            best = max(best, score_of(matrix, changed))
+    return best
+
+
+# Gradients of soft reports ------------------------------------------------------------------
+
+SOFT = {
+    "inside": lambda rng: rng.dirichlet(np.ones(D), N),
+    "border": lambda rng: np.eye(D)[X_HAT],
+    "nearly merged": lambda rng: 0.99 / D + 0.01 * np.eye(D)[X_HAT],
+}
+
+
+@pytest.mark.parametrize("name", ["delta", "rbf", "function"])
+def test_gradient_is_the_slope_along_feasible_directions(name):
+    rng = np.random.default_rng(1)
+    soft = np.stack([where(rng) for where in SOFT.values()])
+    way = rng.dirichlet(np.ones(D), (len(SOFT), N)) - soft  # feasible from the border too
+    with jax.enable_x64(True):
+        kernel, y = double(name)
+        score = jax.vmap(lambda soft: jgram.plugin_log_score(soft, y, kernel))
+        far = 1e-5
+        near, middle, end = (np.asarray(score(soft + s * way)) for s in (0.0, far, 2 * far))
+        slope = (4 * middle - 3 * near - end) / (2 * far)  # of second order, from one side
+        exact = np.asarray(jax.grad(lambda soft: score(soft).sum())(jnp.asarray(soft)))
+        h = np.stack([jgram.influence(one, y, kernel) for one in soft])
+    np.testing.assert_allclose(np.sum(exact * way, axis=(1, 2)), slope, rtol=1e-5)
+    scale = np.abs(exact).max(axis=(1, 2))
+    assert (np.abs(exact - (2 * h / N - 2 * D / N)).max(axis=(1, 2)) < 1e-8 * scale).all()
+    kernel, y, _ = KERNELS[name]
+    single = jax.vmap(jax.grad(lambda soft: jgram.plugin_log_score(soft, y, kernel)))
+    found = single(jnp.asarray(soft, jnp.float32))
+    assert found.dtype == jnp.float32
+    error = np.abs(found - exact).max(axis=(1, 2)) / scale
+    assert (error < [1e-4, 1e-4, 2e-2]).all()  # inside, border, nearly merged
+
+
+@pytest.mark.parametrize("x64", [False, True])
+@pytest.mark.parametrize("name", ["delta", "rbf", "function"])
+def test_gradients_stay_finite_where_there_is_no_score(name, x64):
+    with jax.enable_x64(x64):
+        kernel, y = double(name) if x64 else KERNELS[name][:2]
+        y = np.concatenate([y[:20], y[:20]])  # every observation twice
+        merged = jnp.full((N, D), 1.0 / D)
+        vanished = jnp.eye(D)[np.minimum(X_HAT, D - 2)]
+        soft = jnp.stack([merged, vanished, jnp.eye(D)[X_HAT]])
+        value, slope = jax.vmap(
+            jax.value_and_grad(lambda soft: jgram.plugin_log_score(soft, y, kernel))
+        )(soft)
+        assert np.isfinite(value).tolist() == [False, False, True]
+        assert bool(jnp.isfinite(slope).all())
+        assert bool((jnp.abs(slope).max(axis=(1, 2)) > 0).tolist() == [False, False, True])
+
+
+# Greedy flips -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["delta", "linear", "rbf"])
+def test_greedy_flips_are_those_of_brute_force(name):
+    matrix, labels, path = kernel_matrix(name), X_HAT.copy(), []
+    for _ in range(6):
+        table = all_flips(matrix, labels)
+        if table.max() <= score_of(matrix, labels) + 1e-12:
+            break
+        record, target = np.unravel_index(table.argmax(), table.shape)
+        labels[record] = target
+        path.append(table.max())
+    with jax.enable_x64(True):
+        kernel, y = double(name)
+        found = flip_greedily(X_HAT, y, kernel, flips=6)
+    np.testing.assert_allclose(found.path, path, atol=1e-9)
+    assert found.reports.tolist() == labels.tolist()
+    assert found.gain == pytest.approx(path[-1] - score_of(matrix, X_HAT), abs=1e-9)
+    assert found.changed == pytest.approx(np.mean(labels != X_HAT))
+
+
+def test_greedy_by_trial_is_greedy_in_closed_form():
+    kernel, y, _ = KERNELS["delta"]
+    closed = flip_greedily(X_HAT, y, kernel, flips=6)
+    tried = flip_greedily(X_HAT, y, kernel, flips=6, score=jgram.plugin_log_score)
+    assert tried.reports.tolist() == closed.reports.tolist()
+    np.testing.assert_allclose(tried.path, closed.path, atol=1e-5)
+
+
+def test_greedy_stops_where_no_flip_pays():
+    kernel, y, _ = KERNELS["delta"]
+    found = flip_greedily(X_HAT, y, kernel)
+    assert 0 < len(found.path) < N
+    assert bool((jnp.diff(found.path) > 0).all())
+    table = all_flips(kernel_matrix("delta"), np.asarray(found.reports))
+    assert table.max() == pytest.approx(float(found.log_score), abs=1e-5)
+
+
+@pytest.mark.parametrize("flips", [0, 3])
+def test_greedy_respects_its_number_of_flips(flips):
+    kernel, y, _ = KERNELS["rbf"]
+    found = flip_greedily(X_HAT, y, kernel, flips=flips)
+    assert len(found.path) == flips == np.sum(np.asarray(found.reports) != X_HAT)
+
+
+def test_greedy_attacks_the_stratified_score():
+    kernel, y, _ = KERNELS["rbf"]
+
+    def draws(x_hat, y, kernel, *, num_classes):
+        value = stratified_matching_score(
+            KEY, x_hat, y, kernel, num_classes=num_classes, draws=300, permutations="all"
+        )
+        return jnp.log(jnp.maximum(value, 0.0))
+
+    found = flip_greedily(X_HAT, y, kernel, score=draws, flips=3)
+    values = [draws(x, y, kernel, num_classes=D) for x in (X_HAT, found.reports)]
+    assert found.gain == pytest.approx(float(values[1] - values[0]), abs=1e-5)
+    assert found.gain > 0.05
+
+
+# Gradient ascent on reports -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("attack", [ascend_reports, flip_greedily])
+@pytest.mark.parametrize("budget", [0.0, 0.05, 0.3, 1.0])
+def test_budget_bounds_the_share_of_changed_records(attack, budget):
+    kernel, y, _ = KERNELS["rbf"]
+    first = (KEY,) if attack is ascend_reports else ()
+    found = attack(*first, X_HAT, y, kernel, budget=budget)
+    assert np.sum(np.asarray(found.reports) != X_HAT) <= budget * N + 1e-6
+    assert found.changed == pytest.approx(np.mean(np.asarray(found.reports) != X_HAT))
+    direct = jgram.plugin_log_score(found.reports, y, kernel, num_classes=D)
+    assert found.log_score == pytest.approx(float(direct), abs=1e-4)
+    honest = jgram.plugin_log_score(X_HAT, y, kernel)
+    assert found.gain == pytest.approx(float(direct - honest), abs=1e-4)
+    assert (found.gain > 0.1) == (budget > 0)
+
+
+@pytest.mark.parametrize("attack", [ascend_reports, flip_greedily])
+def test_budget_bounds_the_mean_distance(attack):
+    kernel, y, _ = KERNELS["rbf"]
+    distance = np.array([[0, 1, 10], [2, 0, 1], [4, 1, 0]])
+    first = (KEY,) if attack is ascend_reports else ()
+    found = attack(*first, X_HAT, y, kernel, budget=0.03, distance=distance)
+    told = np.asarray(found.reports)
+    assert 0 < distance[X_HAT, told].mean() <= 0.03 * distance.max() + 1e-6
+    by_share = attack(*first, X_HAT, y, kernel, budget=0.03).reports
+    assert np.mean(told != X_HAT) > np.mean(np.asarray(by_share) != X_HAT)  # small lies are cheap
+
+
+def test_ascent_and_flips_are_near_the_best_of_all_reports():
+    name = "rbf"
+    kernel, y, _ = KERNELS[name]
+    x, y, matrix = X_HAT[:12], y[:12], kernel_matrix(name)[:12, :12]
+    most = best_reports(matrix, x, 2) - score_of(matrix, x)
+    assert most > 0.2
+    kernel = jgram.resolve(kernel, y)
+    greedy = flip_greedily(x, y, kernel, budget=2 / 12, num_classes=D)
+    soft = ascend_reports(KEY, x, y, kernel, budget=2 / 12, num_classes=D)
+    for found in (greedy, soft):
+        assert 0.8 * most <= found.gain <= most + 1e-4
+
+
+def test_ascent_takes_any_optimiser_and_start_and_fills_its_path():
+    kernel, y, _ = KERNELS["rbf"]
+    start = np.full((N, D), 0.2 / D) + 0.8 * np.eye(D)[np.roll(X_HAT, 1)]
+    found = ascend_reports(
+        KEY, X_HAT, y, kernel, start=start, optimizer=optax.adam(0.3), steps=80, restarts=2
+    )
+    assert found.path.shape == (2, 80)
+    assert bool(jnp.isfinite(found.path).all())
+    assert found.gain > 0.1
+    lost = jgram.plugin_log_score(jnp.asarray(0.9 * start + 0.1 / D), y, kernel)
+    assert found.path[0, 0] == pytest.approx(float(lost), abs=1e-4)  # started where it was told
+
+
+def test_ascent_is_reproducible_and_compiles_once():
+    traces = []
+
+    def score(x_hat, y, kernel, *, num_classes):
+        traces.append(None)
+        return jgram.plugin_log_score(x_hat, y, kernel, num_classes=num_classes)
+
+    kernel, y, _ = KERNELS["rbf"]
+    one = ascend_reports(KEY, X_HAT, y, kernel, score=score, steps=5)
+    compiled = len(traces)
+    two = ascend_reports(KEY, X_HAT, y, kernel, score=score, steps=5)
+    assert len(traces) - compiled == 2  # the two eager checks of the start, nothing compiled
+    assert all(bool((a == b).all()) for a, b in zip(one, two, strict=True))
+
+
+def test_a_guess_of_the_observations_can_be_attacked():
+    """Several guesses of every observation, and the mean of their scores as the target."""
+
+    def mean_score(x_hat, y, kernel, *, num_classes):
+        return jnp.mean(
+            jax.vmap(
+                lambda guess: jgram.plugin_log_score(x_hat, guess, kernel, num_classes=num_classes),
+                in_axes=1,
+            )(y)
+        )
+
+    guesses = NUMBERS[:, None] + 0.1 * np.random.default_rng(0).normal(size=(N, 3, 4))
+    found = ascend_reports(KEY, X_HAT, guesses, jgram.RBF(3.0), score=mean_score, budget=0.1)
+    real = [jgram.plugin_log_score(x, NUMBERS, jgram.RBF(3.0)) for x in (X_HAT, found.reports)]
+    assert float(real[1] - real[0]) == pytest.approx(float(found.gain), rel=0.2)
+
+
+# Moved observations -------------------------------------------------------------------------
+
+
+def test_perturbed_observations_reach_the_known_optimum():
+    """One class, linear kernel: log |mean y|^2 is largest with every record moved the same way."""
+    y = np.random.default_rng(0).normal(size=(30, 3)).astype(np.float32) + 1.0
+    mean = y.mean(axis=0)
+    one = np.zeros(30, int)
+    round_ball = perturb_observations(one, y, jgram.linear, radius=0.2, norm="l2")
+    length = np.linalg.norm(mean)
+    assert round_ball.gain == pytest.approx(2 * np.log((length + 0.2) / length), rel=1e-4)
+    cube = perturb_observations(one, y, jgram.linear, radius=0.2, norm="linf")
+    moved = np.linalg.norm(np.abs(mean) + 0.2)
+    assert cube.gain == pytest.approx(2 * np.log(moved / length), rel=1e-4)
+
+
+@pytest.mark.parametrize("norm", ["l2", "linf"])
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_perturbations_stay_in_the_ball_and_raise_or_lower_the_score(norm, sign):
+    kernel, y, _ = KERNELS["rbf"]
+
+    def score(x_hat, y, kernel, *, num_classes):
+        return sign * jgram.plugin_log_score(x_hat, y, kernel, num_classes=num_classes)
+
+    found = perturb_observations(X_HAT, y, kernel, radius=0.3, norm=norm, score=score)
+    shift = np.asarray(found.observations) - y
+    size = np.abs(shift).max() if norm == "linf" else np.linalg.norm(shift, axis=1).max()
+    assert 0.29 < size < 0.3 + 1e-5
+    assert found.gain == found.path.max() - found.path[0] > 0.3
+    again = jgram.plugin_log_score(X_HAT, found.observations, kernel)
+    assert sign * found.log_score == pytest.approx(float(again), abs=1e-4)
+
+
+def test_the_stratified_score_can_be_perturbed():
+    kernel, y, _ = KERNELS["rbf"]
+
+    def draws(_, y, kernel, *, num_classes):
+        return jnp.log(
+            stratified_matching_score(
+                KEY, X_HAT, y, kernel, num_classes=num_classes, draws=200, permutations="all"
+            )
+        )
+
+    found = perturb_observations(X_HAT, y, kernel, radius=0.1, score=draws, steps=10)
+    assert found.gain > 0.1
+
+
+# Policies -----------------------------------------------------------------------------------
+
+
+def test_no_policy_beats_the_truth_but_permutations_tie():
+    prior = np.array([0.1, 0.2, 0.3, 0.4], np.float32)
+    found = ascend_policy(KEY, prior, restarts=24)
+    np.testing.assert_allclose(found.policies.sum(axis=2), 1.0, atol=1e-5)
+    assert np.abs(found.gains).max() < 1e-4
+    assert found.distances.max() < 1e-3
+    reached = {tuple(row) for row in np.asarray(found.permutations).tolist()}
+    assert all(sorted(row) == [0, 1, 2, 3] for row in reached)
+    assert len(reached) > 3  # the truth is one of many
+
+
+def test_policies_gain_the_volume_of_the_policy_under_any_experiment():
+    experiment = np.random.default_rng(0).dirichlet(np.ones(5), 3).T.astype(np.float32)
+
+    def score(misreport):
+        return jgram.log_determinant_of_sums((experiment @ misreport).T)
+
+    found = ascend_policy(KEY, jnp.array([0.2, 0.3, 0.5]), score=score, steps=5)
+    volumes = np.linalg.slogdet(np.asarray(found.policies, float))[1]
+    np.testing.assert_allclose(found.gains, 2 * volumes, atol=1e-3)
+    assert found.gains.max() < -0.01  # five steps do not arrive
+
+
+def test_permuted_reports_score_the_same():
+    kernel, y, _ = KERNELS["rbf"]
+    permuted = np.array([2, 0, 1])[X_HAT]
+    scores = [jgram.plugin_log_score(x, y, kernel) for x in (X_HAT, permuted)]
+    assert scores[0] == pytest.approx(float(scores[1]), abs=1e-5)
+
+
+# Bad input ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("budget", [-0.1, 1.5, float("nan")])
+def test_budgets_are_shares(budget):
+    with pytest.raises(ValueError, match=r"budget in \[0, 1\]"):
+        ascend_reports(KEY, X_HAT, OUTCOMES, jgram.Delta(5), budget=budget)
+    with pytest.raises(ValueError, match=r"budget in \[0, 1\]"):
+        flip_greedily(X_HAT, OUTCOMES, jgram.Delta(5), budget=budget)
+
+
+@pytest.mark.parametrize(
+    ("start", "words"),
+    [
+        (np.full((N, D), 0.5), "rows that sum to 1"),
+        (np.full((N, D), np.nan), "missing"),
+        (np.full((N, D), [1.5, -0.5, 0.0]), "expected probabilities"),
+        (np.full((N, D + 1), 0.25), "one column per class"),
+        (np.full((N - 1, D), 1 / 3), f"{N} reports, got {N - 1}"),
+    ],
+)
+def test_starts_off_the_simplex_are_refused(start, words, unchecked):
+    with pytest.raises(ValueError, match=words):
+        ascend_reports(KEY, X_HAT, OUTCOMES, jgram.Delta(5), start=start)
+
+
+@pytest.mark.parametrize(
+    "distance",
+    [
+        np.ones((D, D)),
+        np.ones((2, 2)),
+        np.zeros((D, D)),
+        OTHERS * -1.0,
+        np.where(OTHERS, np.inf, 0.0),
+    ],
+)
+def test_distances_are_checked(distance):
+    with pytest.raises(ValueError, match=r"expected a .*distance"):
+        flip_greedily(X_HAT, OUTCOMES, jgram.Delta(5), distance=distance)
+
+
+def test_starts_without_a_score_name_the_class_that_vanished():
+    vanished = np.where(X_HAT == 1, 0, X_HAT)
+    for attack in (
+        lambda: ascend_reports(KEY, vanished, NUMBERS, jgram.RBF(3.0)),
+        lambda: flip_greedily(vanished, NUMBERS, jgram.RBF(3.0)),
+        lambda: perturb_observations(vanished, NUMBERS, jgram.RBF(3.0), radius=0.1),
+    ):
+        with pytest.raises(ValueError, match=r"got -inf: class 1 is never reported"):
+            attack()
+
+
+def test_starts_without_a_score_name_the_merged_classes():
+    x = np.arange(40) % 4
+    y = np.where(np.arange(40) % 4 == 3, 1, np.arange(40) % 4)  # 1 and 3 look alike
+    y[0] = 3  # as many outcomes as classes
+    y[4:8] = y[0:4]
+    with pytest.raises(ValueError, match="tells classes 1 and 3 apart"):
+        flip_greedily(x, y, jgram.delta)
+    with pytest.raises(ValueError, match="tells classes 1 and 3 apart"):
+        ascend_reports(KEY, x, y, jgram.delta)
+
+
+def test_scores_without_a_finite_gradient_are_refused():
+    def edge(x_hat, y, kernel, *, num_classes):
+        return jgram.plugin_log_score(x_hat, y, kernel) + jnp.sum(jnp.sqrt(x_hat[7, 0]))
+
+    assert X_HAT[7] == 1
+    with pytest.raises(ValueError, match=r"finite gradient, got .*inf.* at record 7, of class 1"):
+        ascend_reports(KEY, X_HAT, NUMBERS, jgram.RBF(3.0), score=edge)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"radius": -1.0}, "radius of at least 0"),
+        ({"radius": float("nan")}, "radius of at least 0"),
+        ({"radius": 0.1, "norm": "l1"}, "'l2' or 'linf'"),
+    ],
+)
+def test_balls_are_checked(change, words, unchecked):
+    with pytest.raises(ValueError, match=words):
+        perturb_observations(X_HAT, NUMBERS, jgram.RBF(3.0), **change)
+
+
+def test_categories_cannot_be_perturbed(unchecked):
+    with pytest.raises(ValueError, match="categories have no gradient"):
+        perturb_observations(X_HAT, OUTCOMES, jgram.Delta(5), radius=0.1)
+
+
+@pytest.mark.parametrize("prior", [[0.5, 0.6], [1.0, 0.0], [[0.5, 0.5]]])
+def test_priors_are_distributions_of_full_support(prior, unchecked):
+    with pytest.raises(ValueError, match="frequencies of the true labels"):
+        ascend_policy(KEY, np.array(prior, np.float32))
+
+
+def test_optax_is_loaded_by_the_first_ascent_only():
+    code = "import sys, jgram.attack; sys.exit('optax' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
