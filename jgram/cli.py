@@ -449,12 +449,53 @@ def demo(
         "jgram-demo.png"
     ),
 ) -> None:
-    """Rank three vintages of U.S. employment against tax deposits (Table 1 of the paper).
+    """Two rankings: one that the data cannot decide, and one that they can.
+
+    Three vintages of U.S. employment against tax deposits, which is Table 1 of the paper; then
+    labels of 10,000 images with known errors, against image embeddings.
 
     [bold]Example[/bold]
 
         jgram demo --plot employment.png
     """
+    from jgram.tables import to_json
+
+    parts = {
+        "employment": (_employment(seed, draws), plot),
+        "images": (_images(seed, min(draws, 50)), plot.with_stem(f"{plot.stem}-images")),
+    }
+    if as_json:
+        for (found, _), file in parts.values():
+            _draw(file, found.reports, found)
+        records = {
+            name: {"source": source, **found.to_dict()}
+            for name, ((found, source), _) in parts.items()
+        }
+        print(to_json(records))
+        return
+    for name, ((found, source), file) in parts.items():
+        _say(_DEMO[name][0], "bold")
+        _say(f"{_DEMO[name][1]}\n")
+        counts_scale = name == "employment"
+        _present(found, source, counts_scale=counts_scale, as_json=False, plot=file)
+        _say("")
+
+
+_DEMO = {
+    "employment": (
+        "Which employment figures are the most reliable?",
+        "U.S. employment is published, then revised twice. Nobody knows the truth; taxes "
+        "deposited on wages depend on it. The column 'counts scale' is Table 1 of the paper.",
+    ),
+    "images": (
+        "Which labels of these images are the most reliable?",
+        "10,000 photographs of 10 kinds of things, seen through an encoder that never saw a label. "
+        "A share of the labels was drawn anew at random, one tenth of these hitting the truth.",
+    ),
+}
+
+
+def _employment(seed: int, draws: int) -> "tuple[Ranking, dict[str, Any]]":
     from jgram.tables import employment
 
     table = employment()
@@ -469,13 +510,29 @@ def demo(
         "seed": seed,
         "notes": [f"{months} months, changes from month to month, in quartiles", *notes],
     }
-    if not as_json:
-        _say("Which employment figures are the most reliable?", "bold")
-        _say(
-            "U.S. employment is published, then revised twice. Nobody knows the truth; taxes "
-            "deposited on wages depend on it. The column 'counts scale' is Table 1 of the paper.\n"
-        )
-    _present(found, source, counts_scale=True, as_json=as_json, plot=plot)
+    return found, source
+
+
+def _images(seed: int, draws: int) -> "tuple[Ranking, dict[str, Any]]":
+    import jax
+
+    from jgram.datasets import cifar10_embeddings
+    from jgram.policies import corrupt, mix, uniform
+
+    embeddings, labels, provenance = cifar10_embeddings()
+    shares, keys = (0.0, 0.15, 0.3, 0.5), jax.random.split(jax.random.key(seed), 4)
+    reports = {
+        f"{share:.0%} redrawn": np.asarray(corrupt(key, labels, mix(uniform(10), share)))
+        for share, key in zip(shares, keys, strict=True)
+    }
+    found = _judge(reports, embeddings, None, draws=draws, seed=seed)
+    source = {
+        "file": "embeddings of the CIFAR-10 test images (in the package)",
+        "observations": ["embedding"],
+        "seed": seed,
+        "notes": [f"SimCLR encoder after {provenance['epochs']} epochs without labels"],
+    }
+    return found, source
 
 
 # Input --------------------------------------------------------------------------------------

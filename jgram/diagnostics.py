@@ -174,7 +174,7 @@ def diagnose(
                 float(counts[rarest]),
             )
         )
-    if found.standard_error >= 1.0:
+    if found.near_singular:
         findings.append(
             Finding(
                 "near singular",

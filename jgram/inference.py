@@ -9,7 +9,7 @@ These functions run eagerly on the host's arrays. Categorical observations are c
 in float64; numeric observations are computed in the dtype they come in.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import erfc, exp, sqrt
 from statistics import NormalDist
@@ -40,6 +40,7 @@ __all__ = [
 ]
 
 CHUNK_BYTES = 2**27
+NEAR_SINGULAR = 0.1
 
 
 @dataclass(frozen=True)
@@ -49,11 +50,10 @@ class Uncertainty:
     Attributes:
         log_score: The plug-in value, ``-inf`` where there is none.
         standard_error: ``2 sd(h[n, x_hat_n]) / sqrt(n)``, the infinitesimal jackknife; ``inf``
-            where the log score is ``-inf``. Above about 1 the score is too near its noise floor
-            for it, and for anything built on it, to be right.
+            where the log score is ``-inf``.
         bias: Jackknife estimate of ``E[log_score] - truth``. Noise has volume, which raises the
             score, and the logarithm is concave, which lowers it. ``None`` where it cannot be told:
-            a record carries a class alone, or the standard error is 1 or more.
+            a record carries a class alone, or the report is near singular.
         rank: Numerical rank of the Gram matrix.
         pivots: ``[d]`` of the elimination, the last the smallest.
         lengths: ``[d]``, ``sqrt(G[k, k])``.
@@ -74,6 +74,14 @@ class Uncertainty:
     def d(self) -> int:
         """The number of classes."""
         return len(self.pivots)
+
+    @property
+    def near_singular(self) -> bool:
+        """Whether the score is so near zero that its standard error, and the bias, are not right.
+
+        Retention, ``d score^(1/2d)``, has a relative standard error of 10% or more.
+        """
+        return self.standard_error >= NEAR_SINGULAR * 2 * self.d
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Normal interval of the log score; its measured coverage is in experiments/README.md."""
@@ -247,21 +255,20 @@ def _linearise_all(
 def _uncertainty(found: Linearisation, parts: np.ndarray, changes: np.ndarray) -> Uncertainty:
     n = len(parts)
     log_score = float(found.elimination.log_determinant)
-    error, bias = np.inf, None
-    if np.isfinite(log_score) and n > 1:
-        error = _standard_error(parts)
-        if error < 1.0 and np.isfinite(changes).all():
-            bias = float((n - 1) * changes.mean(dtype=np.float64))
-    return Uncertainty(
+    known = bool(np.isfinite(log_score))
+    uncertainty = Uncertainty(
         log_score=log_score,
-        standard_error=error,
-        bias=bias,
+        standard_error=_standard_error(parts) if known else np.inf,
+        bias=None,
         rank=int(found.elimination.rank),
         pivots=np.asarray(found.elimination.pivots),
         lengths=np.asarray(found.lengths),
         inverse=np.asarray(found.inverse),
-        contributions=parts if np.isfinite(log_score) else np.zeros(n),
+        contributions=parts if known else np.zeros(n),
     )
+    if uncertainty.near_singular or not np.isfinite(changes).all():
+        return uncertainty
+    return replace(uncertainty, bias=float((n - 1) * changes.mean(dtype=np.float64)))
 
 
 def _common_classes(reports: dict[str, Any], num_classes: int | None) -> int:

@@ -424,16 +424,20 @@ def test_the_bare_command_shows_help(jgram):
 TABLE_1 = {"final": "33,918,976", "one_month_later": "24,920,064", "first": "3,504,384"}
 
 
-def test_demo_is_table_1_and_says_that_the_data_cannot_tell(jgram, folder):
-    result = jgram("demo --draws 99")
+def test_demo_cannot_tell_table_1_and_can_tell_labels_of_images(jgram, folder):
+    result = jgram("demo --draws 19")
     assert result.exit_code == 0
     for name, counts in TABLE_1.items():
         (row,) = [line for line in result.stdout.splitlines() if line.startswith(f"{name} ")]
         assert row.endswith(counts)
     assert "The data cannot tell" in result.stdout
-    assert (folder / "jgram-demo.png").read_bytes().startswith(b"\x89PNG")
-    record = strict(jgram("demo --draws 99 --json").stdout)
-    assert [report["name"] for report in record["reports"]] == list(TABLE_1)
+    assert "0% redrawn is the most reliable." in result.stdout
+    for name in ("jgram-demo.png", "jgram-demo-images.png"):
+        assert (folder / name).read_bytes().startswith(b"\x89PNG")
+    record = strict(jgram("demo --draws 19 --json").stdout)
+    names = {part: [r["name"] for r in record[part]["reports"]] for part in record}
+    assert names["employment"] == list(TABLE_1)
+    assert names["images"] == [f"{share}% redrawn" for share in (0, 15, 30, 50)]
 
 
 @pytest.mark.skipif(not HANDED.exists(), reason="needs ../shared/data")
