@@ -1,31 +1,25 @@
-"""Experiment 2's sweep beside vectorised NumPy: ``python -m bench.cifar10_sweep [--trials T]``.
+"""Experiment 2's sweep beside vectorised NumPy: ``python -m bench.cifar10_sweep``.
 
 6 policies x 11 levels x 100 trials on N = 10,000 embeddings of dimension 8: 6,600 reports of ten
-classes, each scored by the volume of its eight leading directions, and by the exact RBF kernel.
+classes, each scored by the volume of its eight leading directions, or by the exact RBF kernel.
 NumPy draws by the same inverse transform, sums classes by ``bincount`` over all trials of a cell at
-once, and gives the kernel one product with the stacked one-hot reports. Both sides get the same
-reports in turn, and their scores are compared before anything is timed.
+once, and gives the kernel one product with the stacked one-hot reports. Ratios are NumPy's time to
+jgram's.
 """
 
-import argparse
-import json
-import time
-from collections.abc import Callable
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from experiments.cifar10 import CLASSES, transitions
+from bench.timing import Row, report, time_call
+from experiments.cifar10 import CLASSES, TRIALS, transitions
 from jgram import policies
 from jgram.datasets import cifar10_embeddings
 from jgram.determinant import log_top_determinant_of_sums
 from jgram.gram import gram_state, normalised_sums
-from jgram.kernels import RBF, linear, resolve
-from jgram.kernels import rbf as rbf_kernel
+from jgram.kernels import RBF, linear, rbf, resolve
 from jgram.scores import plugin_log_score
 
 RANK, BLOCK = 8, 1000
@@ -104,98 +98,57 @@ def jax_rbf(reports: jax.Array, y: jax.Array, kernel: RBF) -> jax.Array:
     return plugin_log_score(reports, y, kernel, num_classes=CLASSES)
 
 
-def stages(
-    cells: np.ndarray,
-    draw: Callable[[int, Any], Any],
-    sums: Callable[[Any], Any],
-    volume: Callable[[Any], Any],
-    rbf: Callable[[Any], Any] | None,
-) -> tuple[dict[str, float], list[np.ndarray]]:
-    """Seconds by stage over all cells, and the volumes."""
-    seconds = dict.fromkeys(["reports", "class sums", "volume", "RBF"], 0.0)
-    found = []
-
-    def timed(name: str, call: Callable[..., Any], *arguments: Any) -> Any:
-        start = time.perf_counter()
-        result = jax.block_until_ready(call(*arguments))
-        seconds[name] += time.perf_counter() - start
-        return result
-
-    for number, transition in enumerate(cells):
-        reports = timed("reports", draw, number, transition)
-        total = timed("class sums", sums, reports)
-        found.append(np.asarray(timed("volume", volume, total)))
-        if rbf is not None:
-            timed("RBF", rbf, reports)
-    return seconds, found
-
-
 def main() -> None:
-    """Times both and writes ``results/cifar10_sweep.json``."""
-    parser = argparse.ArgumentParser(prog="python -m bench.cifar10_sweep")
-    parser.add_argument("--trials", type=int, default=100, help="of each cell (default: 100)")
-    parser.add_argument("--rbf-cells", type=int, default=3, help="cells timed with the RBF kernel")
-    options = parser.parse_args()
-    trials = options.trials
+    """Stages on one cell of 100 trials, then the whole sweep with the volume."""
     y, x, _ = cifar10_embeddings()
-    key = jax.random.key(0)
     points, labels = jnp.asarray(y), jnp.asarray(x)
     means = jnp.stack([points[labels == label].mean(axis=0) for label in range(CLASSES)])
-    matrix = np.asarray(transitions(means, policies.mixed(key, CLASSES)))
-    cells = matrix.reshape(-1, CLASSES, CLASSES)
-    kernel = resolve(rbf_kernel, points)
-    bandwidth = float(kernel.bandwidth)
-
-    def keys(cell: int) -> jax.Array:
-        return jax.random.split(jax.random.fold_in(key, cell), trials)
-
-    ours = (
-        lambda cell, transition: jax_reports(keys(cell), labels, transition),
-        lambda reports: jax_sums(reports, points),
-        jax_volume,
-        lambda reports: jax_rbf(reports, points, kernel),
-    )
+    mixed = policies.mixed(jax.random.key(0), CLASSES)
+    cells = np.asarray(transitions(means, mixed)).reshape(-1, CLASSES, CLASSES)
+    keys = jax.random.split(jax.random.key(1), (len(cells), TRIALS))
     rng = np.random.default_rng(0)
-    theirs = (
-        lambda cell, transition: numpy_reports(rng, x, transition, trials),
-        lambda reports: numpy_sums(reports, y),
-        numpy_volume,
-        lambda reports: numpy_rbf(reports, y, bandwidth),
+    kernel = resolve(rbf, points)
+
+    def numpy_sweep() -> np.ndarray:
+        every = [numpy_reports(rng, x, cell, TRIALS) for cell in cells]
+        return np.stack([numpy_volume(numpy_sums(reports, y)) for reports in every])
+
+    def jax_sweep() -> jax.Array:
+        every = [jax_reports(key, labels, cell) for key, cell in zip(keys, cells, strict=True)]
+        return jnp.stack([jax_volume(jax_sums(reports, points)) for reports in every])
+
+    cell = cells[7]
+    reports = jax_reports(keys[7], labels, cell)
+    same, sums = np.asarray(reports), jax_sums(reports, points)
+    stages = {
+        "reports": (
+            lambda: numpy_reports(rng, x, cell, TRIALS),
+            lambda: jax_reports(keys[7], labels, cell),
+            False,
+        ),
+        "class sums": (lambda: numpy_sums(same, y), lambda: jax_sums(reports, points), True),
+        "log volume": (lambda: numpy_volume(np.asarray(sums)), lambda: jax_volume(sums), True),
+        "exact RBF log score": (
+            lambda: numpy_rbf(same, y, float(kernel.bandwidth)),
+            lambda: jax_rbf(reports, points, kernel),
+            True,
+        ),
+    }
+    rows: list[Row] = []
+    for name, (theirs, ours, checked) in stages.items():
+        named = f"{name} of {TRIALS} reports"
+        rows.append(time_call(f"{named}: jgram", ours, repeats=3))
+        expected = np.asarray(ours()) if checked else None
+        rows.append(
+            time_call(f"{named}: numpy", theirs, expected=expected, against=rows[-1], repeats=3)
+        )
+    rows.append(time_call(f"sweep of {keys.size} reports, volume: jgram", jax_sweep, repeats=3))
+    rows.append(
+        time_call(
+            f"sweep of {keys.size} reports, volume: numpy", numpy_sweep, against=rows[-1], repeats=1
+        )
     )
-    # the same reports give the same scores; this also compiles
-    start = time.perf_counter()
-    reports = ours[0](7, cells[7])
-    volume, log_score = ours[2](ours[1](reports)), ours[3](reports)
-    jax.block_until_ready((volume, log_score))
-    first_call = time.perf_counter() - start
-    few = np.asarray(reports)[:5]
-    differences = {
-        "volume": np.abs(numpy_volume(numpy_sums(few, y)) - np.asarray(volume)[:5]).max(),
-        "RBF": np.abs(numpy_rbf(few, y, bandwidth) - np.asarray(log_score)[:5]).max(),
-    }
-    some = cells[:: max(1, len(cells) // options.rbf_cells)][: options.rbf_cells]
-    record: dict[str, Any] = {
-        "device": jax.devices()[0].device_kind,
-        "records": len(x),
-        "reports": len(cells) * trials,
-        "first_call_seconds": first_call,
-        "largest_differences": {name: float(value) for name, value in differences.items()},
-    }
-    for name, (draw, sums, volume_of, rbf) in (("jgram", ours), ("numpy", theirs)):
-        seconds, _ = stages(cells, draw, sums, volume_of, None)
-        seconds["RBF"] = stages(some, draw, sums, volume_of, rbf)[0]["RBF"]
-        seconds["RBF"] *= len(cells) / len(some)  # per cell the work is the same
-        record[name] = seconds
-    record["ratio"] = {
-        stage: record["numpy"][stage] / record["jgram"][stage] for stage in record["jgram"]
-    }
-    explicit = ("reports", "class sums", "volume")
-    totals = [sum(record[name][stage] for stage in explicit) for name in ("numpy", "jgram")]
-    record["ratio"]["sweep with volume"] = totals[0] / totals[1]
-    path = Path(__file__).with_name("results") / "cifar10_sweep.json"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps(record, indent=1) + "\n")
-    print(path.read_text())
+    report("cifar10_sweep", rows)
 
 
 if __name__ == "__main__":

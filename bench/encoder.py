@@ -5,33 +5,19 @@ get the same weights, and their projections are compared before anything is time
 ``jgram[bench]``; without PyTorch only jgram's own stages are timed.
 """
 
-import json
-import statistics
-import time
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 
+from bench.timing import report, time_call
 from jgram.simclr import train as training
 from jgram.simclr.augment import augment
 from jgram.simclr.encoder import RESNET18
 
-BATCH, REPEATS, THREADS = 256, 7, 2
+BATCH, THREADS = 256, 2
 SETTINGS = {"architecture": RESNET18, "learning_rate": 5e-3, "temperature": 0.5}
-
-
-def median_seconds(call: Any) -> float:
-    """Of one call, after one that is not counted."""
-    call()
-    times = []
-    for _ in range(REPEATS):
-        start = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times)
 
 
 def torch_network(parameters: Any) -> Any:
@@ -105,8 +91,8 @@ def torch_loss(projections: Any, temperature: float) -> Any:
     return F.cross_entropy(similarities, torch.arange(2 * n).roll(n))
 
 
-def torch_step(state: training.Training, views: np.ndarray) -> tuple[Any, Any, Any]:
-    """A step, the loss of its first call, and the projections of the fresh network."""
+def torch_step(state: training.Training, views: np.ndarray) -> tuple[Any, np.ndarray]:
+    """A step, which returns its loss, and the projections of the fresh network."""
     import torch
 
     torch.set_num_threads(THREADS)
@@ -124,51 +110,32 @@ def torch_step(state: training.Training, views: np.ndarray) -> tuple[Any, Any, A
     network.train()
     with torch.no_grad():
         projections = network(images).numpy()
-    return step, projections, torch.__version__
+    return step, projections
 
 
 def main() -> None:
-    """Times the stages and writes ``results/encoder.json``."""
+    """Augmentation and step; PyTorch's step on the same views and weights where it is installed."""
     key = jax.random.key(0)
     state = training.initialize(key, RESNET18)
     images = jax.random.uniform(key, (2 * BATCH, 32, 32, 3))
-    view = jax.jit(augment)
+    view, update = jax.jit(augment), jax.jit(partial(training._update, **SETTINGS))
     views = view(key, images)
-    update = jax.jit(partial(training._update, **SETTINGS))
-    start = time.perf_counter()
-    _, loss = jax.block_until_ready(update(state[:3], views))
-    compile_seconds = time.perf_counter() - start
-    seconds = {
-        "augmentation": median_seconds(lambda: view(key, images).block_until_ready()),
-        "step": median_seconds(lambda: jax.block_until_ready(update(state[:3], views))),
-    }
-    record = {
-        "device": jax.devices()[0].device_kind,
-        "threads": THREADS,
-        "batch": BATCH,
-        "first_call_seconds": compile_seconds,
-        "seconds": seconds,
-        "images_per_second": BATCH / sum(seconds.values()),
-    }
+    rows = [
+        time_call("augmentation of 2 x 256 images: jgram", view, key, images),
+        time_call("step on 2 x 256 views: jgram", update, state[:3], views),
+    ]
+    extra = {"images_per_second": BATCH / (rows[0]["seconds"] + rows[1]["seconds"])}
     try:
-        step, projections, version = torch_step(state, np.asarray(views))
+        step, projections = torch_step(state, np.asarray(views))
     except ModuleNotFoundError:
         print("no PyTorch here: pip install 'jgram[bench]' for the comparison")
     else:
         encoder = training._encoder(RESNET18, state.parameters, state.statistics)
         ours = np.asarray(jax.jit(lambda: encoder(views)[0])())
-        difference = float(np.abs(projections - ours).max() / np.abs(ours).max())
-        record["torch"] = {
-            "version": version,
-            "relative_difference_of_projections": difference,
-            "difference_of_losses": abs(step() - float(loss)),
-            "seconds": median_seconds(step),
-        }
-        record["ratio_of_steps"] = record["torch"]["seconds"] / seconds["step"]
-    path = Path(__file__).with_name("results") / "encoder.json"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps(record, indent=1) + "\n")
-    print(path.read_text())
+        extra["difference_of_projections"] = float(np.abs(projections - ours).max())
+        extra["difference_of_losses"] = abs(step() - float(update(state[:3], views)[1]))
+        rows.append(time_call("step on 2 x 256 views: torch", step, against=rows[1]))
+    report("encoder", rows, extra)
 
 
 if __name__ == "__main__":

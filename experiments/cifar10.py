@@ -29,7 +29,7 @@ from jgram import policies
 from jgram.datasets import cifar10_embeddings
 from jgram.determinant import eliminate_sums, log_top_determinant_of_sums
 from jgram.gram import GramState, gram_state, normalised_sums
-from jgram.kernels import Linear, linear, rbf, resolve
+from jgram.kernels import RBF, Linear, linear, rbf, resolve
 from jgram.scores import plugin_log_score
 
 CLASSES, TRIALS, EPOCH_TRIALS, AT_ONCE = 10, 100, 5, 330
@@ -37,8 +37,6 @@ LEVELS = np.linspace(0.0, 0.4, 11)
 DATA = Path(__file__).with_name("data")
 PACKAGED = Path(__file__).parents[1] / "jgram" / "data"
 UNIFORM = POLICIES.index("Random")
-
-Scores = Callable[[jax.Array, GramState], dict[str, jax.Array]]
 
 
 def quadratic(y: jax.Array) -> jax.Array:
@@ -63,31 +61,63 @@ def transitions(class_means: jax.Array, mixed: jax.Array) -> jax.Array:
     return jnp.stack([jnp.stack([policies.mix(pi, p) for p in LEVELS]) for pi in every])
 
 
-def all_scores(y: jax.Array) -> Scores:
-    """The log scores of one report on ``y``."""
-    kernel = resolve(rbf, y)
+def all_scores(
+    x_hat: jax.Array, y: jax.Array, kernel: RBF, state: GramState
+) -> dict[str, jax.Array]:
+    """The log scores of one report; ``state`` is its class sums under the linear kernel."""
+    sums = normalised_sums(state)
+    return {
+        **rbf_score(x_hat, y, kernel, state),
+        "polynomial": plugin_log_score(x_hat, y, Linear(quadratic), num_classes=CLASSES),
+        "top-8 volume": log_top_determinant_of_sums(sums, 8),
+        "linear": eliminate_sums(sums).log_determinant,
+    }
 
-    def scores(x_hat: jax.Array, state: GramState) -> dict[str, jax.Array]:
-        sums = normalised_sums(state)
-        log_score = partial(plugin_log_score, x_hat, y, num_classes=CLASSES)
+
+def rbf_score(
+    x_hat: jax.Array, y: jax.Array, kernel: RBF, state: GramState
+) -> dict[str, jax.Array]:
+    """The RBF log score alone."""
+    return {"RBF": plugin_log_score(x_hat, y, kernel, num_classes=CLASSES)}
+
+
+def no_scores(*_: Any) -> dict[str, jax.Array]:
+    """None: the hull volume is of the class means, which every sweep returns."""
+    return {}
+
+
+@partial(jax.jit, static_argnames="scores")
+def many_reports(
+    keys: jax.Array,
+    transitions: jax.Array,
+    x: jax.Array,
+    y: jax.Array,
+    kernel: RBF,
+    scores: Callable[..., dict[str, jax.Array]],
+) -> dict[str, Any]:
+    """One report for each key and transition, ``y`` and its kernel shared by all of them."""
+
+    def one(key: jax.Array, transition: jax.Array) -> dict[str, Any]:
+        x_hat = policies.corrupt(key, x, transition)
+        state = gram_state(x_hat, y, linear, num_classes=CLASSES)
         return {
-            "RBF": log_score(kernel),
-            "polynomial": log_score(Linear(quadratic)),
-            "top-8 volume": log_top_determinant_of_sums(sums, 8),
-            "linear": eliminate_sums(sums).log_determinant,
+            "scores": scores(x_hat, y, kernel, state),
+            "hamming": jnp.sum(x_hat != x),
+            "l2": jnp.sqrt(jnp.sum((x_hat - x) ** 2.0)),
+            "rank": eliminate_sums(normalised_sums(state)).rank,
+            "means": state.sums / jnp.maximum(state.counts, 1)[:, None],
         }
 
-    return scores
-
-
-def rbf_score(y: jax.Array) -> Scores:
-    """The RBF log score alone."""
-    kernel = resolve(rbf, y)
-    return lambda x_hat, state: {"RBF": plugin_log_score(x_hat, y, kernel, num_classes=CLASSES)}
+    return jax.vmap(one)(keys, transitions)
 
 
 def sweep(
-    key: jax.Array, x: jax.Array, y: jax.Array, transition: jax.Array, scores: Scores, trials: int
+    key: jax.Array,
+    x: jax.Array,
+    y: jax.Array,
+    transition: jax.Array,
+    scores: Callable[..., dict[str, jax.Array]],
+    trials: int,
 ) -> dict[str, Any]:
     """Corrupted reports and their scores, ``[..., trials]``, a few hundred reports at once.
 
@@ -99,24 +129,12 @@ def sweep(
     cells = np.prod(shape, dtype=int)
     keys = jax.random.split(key, (cells, trials)).reshape(-1)
     every = jnp.repeat(transition.reshape(cells, d, d), trials, axis=0)
-
-    @jax.jit
-    @jax.vmap
-    def one(key: jax.Array, transition: jax.Array) -> dict[str, Any]:
-        x_hat = policies.corrupt(key, x, transition)
-        state = gram_state(x_hat, y, linear, num_classes=d)
-        return {
-            "scores": scores(x_hat, state),
-            "hamming": jnp.sum(x_hat != x),
-            "l2": jnp.sqrt(jnp.sum((x_hat - x) ** 2.0)),
-            "rank": eliminate_sums(normalised_sums(state)).rank,
-            "means": state.sums / jnp.maximum(state.counts, 1)[:, None],
-        }
-
+    kernel = resolve(rbf, y)
     found = []
     for start in track(range(0, len(keys), AT_ONCE), description="reports", transient=True):
         rows = np.minimum(np.arange(start, start + AT_ONCE), len(keys) - 1)  # one shape
-        found.append(jax.tree.map(np.asarray, one(keys[rows], every[rows])))
+        part = many_reports(keys[rows], every[rows], x, y, kernel, scores)
+        found.append(jax.tree.map(np.asarray, part))
     return jax.tree.map(
         lambda *parts: np.concatenate(parts)[: len(keys)].reshape(
             *shape, trials, *parts[0].shape[1:]
@@ -157,7 +175,7 @@ def by_epoch(
     rows = []
     for epoch, embeddings in sorted(epochs.items()):
         y = jnp.asarray(embeddings, jnp.float32)
-        found = sweep(key, jnp.asarray(x), y, transition, rbf_score(y), trials)
+        found = sweep(key, jnp.asarray(x), y, transition, rbf_score, trials)
         score = found["scores"]["RBF"].astype(float)
         shuffled = jax.random.permutation(key, jnp.asarray(x))
         floor = plugin_log_score(shuffled, y, resolve(rbf, y), num_classes=CLASSES)
@@ -192,10 +210,9 @@ def run(*, smoke: bool, as_published: bool, seed: int) -> dict[str, Any]:
     mixed_key, sweep_key, epoch_key = jax.random.split(jax.random.key(seed), 3)
     labels, points = jnp.asarray(x), jnp.asarray(y)
     class_means = jnp.stack([points[labels == label].mean(axis=0) for label in range(CLASSES)])
-    transition = transitions(class_means, policies.mixed(mixed_key, CLASSES))
-    scores = all_scores(points)
+    transition, scores = transitions(class_means, policies.mixed(mixed_key, CLASSES)), all_scores
     if as_published:
-        transition, scores = transition[UNIFORM : UNIFORM + 1], lambda x_hat, state: {}
+        transition, scores = transition[UNIFORM : UNIFORM + 1], no_scores
     found = sweep(sweep_key, labels, points, transition, scores, trials)
     hull = [[hull_volume(means) for means in level] for level in found["means"][UNIFORM]]
     logs = {name: values.astype(float) for name, values in found["scores"].items()}
@@ -231,14 +248,14 @@ def run(*, smoke: bool, as_published: bool, seed: int) -> dict[str, Any]:
             for name, values in logs.items()
         },
         "expected fall": 2.0 * np.linalg.slogdet(np.asarray(transition[UNIFORM, -1], float))[1],
-        "accuracy": None if as_published else final_accuracies(x, y, smoke),
+        "accuracy": None if as_published else final_accuracies(y, x, smoke),
         "by epoch": None
         if as_published
         else by_epoch(epoch_key, epochs, x, transition, epoch_trials),
     }
 
 
-def final_accuracies(x: np.ndarray, y: np.ndarray, smoke: bool) -> dict[str, float]:
+def final_accuracies(y: np.ndarray, x: np.ndarray, smoke: bool) -> dict[str, float]:
     """Of the final embeddings, fitted on those of the training images."""
     with np.load(DATA / "cifar10_train.npz") as file:
         train, labels = file["embeddings"].astype(np.float32), file["labels"]
