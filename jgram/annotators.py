@@ -24,7 +24,9 @@ assumes something of the peers; if the pool confuses ``j`` with ``k`` as often a
     accuracy_a = tr(D^(1/2) N^(-1/2) D^(-1/2) J_a),    N = D^(-1/2) J D^(-1/2)
 
 with ``J`` the symmetric pooled joint table, ``J_a`` the annotator's own, and ``D`` the class
-shares. Errors that annotators share, on hard items, make it too high; plain agreement is too low.
+shares. Errors that annotators share, on hard items, make it too high; plain agreement is too low,
+and on four public crowds (experiments/annotators.py) ranked annotators by accuracy as well or
+better. Where accuracy is meant and the truth is not in doubt item by item, look at both.
 """
 
 from collections.abc import Mapping, Sequence
