@@ -26,18 +26,18 @@ assumes something of the peers; if the pool confuses ``j`` with ``k`` as often a
 with ``J`` the symmetric pooled joint table, ``J_a`` the annotator's own, and ``D`` the class
 shares. Errors that annotators share, on hard items, make it too high; plain agreement is too low,
 and on four public crowds (experiments/annotators.py) ranked annotators by accuracy as well or
-better. Where accuracy is meant and the truth is not in doubt item by item, look at both.
+better: where accuracy is meant, look at both.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import factorial, inf, sqrt
+from statistics import NormalDist
 from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy import optimize, special
 
 from jgram import checks
 from jgram.diagnostics import Finding, structural_zero
@@ -532,6 +532,8 @@ def _effects(values: np.ndarray, annotator: np.ndarray) -> _Effects:
     The variance between annotators is taken at no less than one standard error of its estimate
     under no difference: an estimate of 0 is not knowledge that all are alike.
     """
+    from scipy import special
+
     n = np.bincount(annotator)
     m, total = len(n), len(values)
     mean, pool = np.bincount(annotator, values) / n, values.mean()
@@ -598,6 +600,8 @@ def _namings(
     Another naming is accepted where its gain over the given one is beyond doubt at ``level``, which
     allows for the search over all permutations and annotators.
     """
+    from scipy import optimize
+
     d, rows = predicted.shape[1], np.arange(len(label))
     tables = _tables(predicted, annotator, label, m)
     naming = np.tile(np.arange(d), (m, 1))
@@ -608,7 +612,7 @@ def _namings(
     count = np.bincount(annotator)
     mean = np.bincount(annotator, gain) / count
     spread = np.bincount(annotator, (gain - mean[annotator]) ** 2) / np.maximum(count - 1, 1)
-    doubtful = mean <= special.ndtri(1.0 - level) * np.sqrt(spread / count)
+    doubtful = mean <= -NormalDist().inv_cdf(level) * np.sqrt(spread / count)
     naming[doubtful | (count < 2)] = np.arange(d)
     return naming
 
@@ -617,6 +621,8 @@ def _chance(
     predicted: np.ndarray, annotator: np.ndarray, label: np.ndarray, m: int, d: int
 ) -> np.ndarray:
     """p-value of no relation between own answers and observations: Pillai's trace, F form."""
+    from scipy import special
+
     order = np.argsort(annotator, kind="stable")
     starts = np.searchsorted(annotator[order], np.arange(m + 1))
     p_values = np.ones(m)
@@ -645,6 +651,8 @@ def _ranks(
     values: np.ndarray, errors: np.ndarray, quantile: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Ranks, best 1, and their intervals: own error and the others' in quadrature."""
+    from scipy import special
+
     m = len(values)
     rank = np.empty(m, int)
     rank[np.argsort(-values, kind="stable")] = np.arange(1, m + 1)
@@ -697,7 +705,8 @@ def _collusions(matrix: np.ndarray, d: int) -> list[tuple[int, int, int, float, 
         return []
     z = (same - expected)[first, second] / np.sqrt(variance[first, second])
     z /= max(1.0, float(np.median(np.abs(z))) / 0.6745)
-    beyond = [i for i in np.argsort(-z) if z[i] > special.ndtri(1.0 - LEVEL / len(z))]
+    limit = -NormalDist().inv_cdf(LEVEL / len(z))
+    beyond = [i for i in np.argsort(-z) if z[i] > limit]
     found = []
     for i in beyond:
         a, b = int(first[i]), int(second[i])
