@@ -1,4 +1,4 @@
-"""Write the table of bench/README.md from the measurements in bench/results: ``python -m bench``."""
+"""Write the table of bench/README.md from the results of the benchmarks: ``python -m bench``."""
 
 import json
 from pathlib import Path
