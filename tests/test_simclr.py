@@ -263,23 +263,20 @@ def test_checkpoint_of_another_key_is_refused(run, images):
         training.train(jax.random.key(7), images, run[1], epochs=3, **SETTINGS)
 
 
-def test_nan_loss_stops_and_names_the_last_checkpoint(run, images, tmp_path):
-    key = jax.random.key(0)
-    with pytest.raises(FloatingPointError, match="epoch 1; last good checkpoint: none yet"):
-        training.train(key, images, tmp_path, epochs=2, learning_rate=1e30, **SETTINGS)
-    copied = tmp_path / "run"
-    shutil.copytree(run[1], copied)
+def test_nan_loss_stops_and_names_the_last_checkpoint(run, images, tmp_path, monkeypatch):
+    steps, key = training._run, jax.random.key(0)
 
     def poison(*arguments, **settings):
-        carry, losses = _run(*arguments, **settings)
+        carry, losses = steps(*arguments, **settings)
         return carry, losses * jnp.nan
 
-    _run, training._run = training._run, poison
-    try:
-        with pytest.raises(FloatingPointError, match=f"epoch 3; last good checkpoint: {copied}/2"):
-            training.train(key, images, copied, epochs=3, **SETTINGS)
-    finally:
-        training._run = _run
+    monkeypatch.setattr(training, "_run", poison)
+    with pytest.raises(FloatingPointError, match="epoch 1; last good checkpoint: none yet"):
+        training.train(key, images, tmp_path / "new", epochs=2, **SETTINGS)
+    copied = tmp_path / "run"
+    shutil.copytree(run[1], copied)
+    with pytest.raises(FloatingPointError, match=f"epoch 3; last good checkpoint: {copied}/2"):
+        training.train(key, images, copied, epochs=3, **SETTINGS)
     state, _ = training.restore(copied)
     assert int(state.epoch) == 2
 
@@ -291,7 +288,7 @@ def test_embeddings_do_not_depend_on_the_batch(run, images, features):
     assert whole.shape == (64, 8 if features else 3)
     if not features:
         np.testing.assert_allclose(np.linalg.norm(whole, axis=1), 1, rtol=1e-5)
-    for size in (1, 63, 64, 65):
+    for size in (63, 65):
         part = training.encode(directory, images, features=features, batch_size=size)
         np.testing.assert_allclose(part, whole, atol=2e-6)
     alone = training.embed(seen[-1], images[5:6], architecture=TINY, features=features)

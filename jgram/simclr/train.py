@@ -21,7 +21,7 @@ import optax
 import orbax.checkpoint as ocp
 from flax import nnx
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TimeRemainingColumn
 
 from jgram.datasets import cifar10, read_images
 from jgram.simclr.augment import augment, normalize
@@ -209,20 +209,22 @@ def train(
     mesh = Mesh(np.array(devices), ("batch",))
     everywhere = NamedSharding(mesh, PartitionSpec())
     sharding = NamedSharding(mesh, PartitionSpec("batch")) if len(devices) > 1 else None
+    run = functools.partial(
+        _run,
+        sharding=sharding,
+        architecture=architecture,
+        learning_rate=learning_rate,
+        temperature=temperature,
+    )
     chunk = next(k for k in range(min(steps, 20), 0, -1) if steps % k == 0)  # steps a scan
-    columns = ("epoch {task.fields[epoch]}", BarColumn(), "loss {task.fields[loss]:.4f}")
-    columns += ("{task.fields[rate]:.0f} images/s", TimeRemainingColumn(elapsed_when_finished=True))
-    with (
-        _manager(directory) as manager,
-        Progress(*map(_column, columns), disable=not progress) as bar,
-    ):
+    with _manager(directory) as manager, _bar(progress) as bar:
         if manager.latest_step() is None:
             training = initialize(key, architecture, learning_rate)
             if after_epoch:
                 after_epoch(training)
         else:
             training = _resume(manager, key, settings)
-        device_images = jax.device_put(images, everywhere)
+        images = jax.device_put(images, everywhere)
         task = bar.add_task("", total=epochs * steps, epoch=0, loss=float("nan"), rate=0.0)
         for epoch in range(int(training.epoch), epochs):
             order_key, steps_key = jax.random.split(jax.random.fold_in(key, epoch))
@@ -232,16 +234,7 @@ def train(
             losses = [np.asarray(training.losses)]
             for batches, step_keys in zip(order.reshape(-1, chunk, batch_size), keys, strict=True):
                 start = time.perf_counter()
-                carry, chunk_losses = _run(
-                    carry,
-                    device_images,
-                    batches,
-                    step_keys,
-                    architecture=architecture,
-                    learning_rate=learning_rate,
-                    temperature=temperature,
-                    sharding=sharding,
-                )
+                carry, chunk_losses = run(carry, images, batches, step_keys)
                 losses.append(np.asarray(chunk_losses))
                 if not np.isfinite(losses[-1]).all():
                     last = Path(directory, str(epoch)) if epoch else "none yet"
@@ -271,8 +264,14 @@ def train(
     return training
 
 
-def _column(column: Any) -> Any:
-    return TextColumn(column) if isinstance(column, str) else column
+def _bar(shown: bool) -> Progress:
+    return Progress(
+        "epoch {task.fields[epoch]}",
+        BarColumn(),
+        "loss {task.fields[loss]:.4f}, {task.fields[rate]:.0f} images/s, left",
+        TimeRemainingColumn(),
+        disable=not shown,
+    )
 
 
 def _check_images(images: Any, side: int | None = None) -> None:
@@ -285,11 +284,10 @@ def _check_images(images: Any, side: int | None = None) -> None:
         raise ValueError("expected at least one image, got none")
     dtype = np.asarray(images[:1]).dtype
     if dtype != np.uint8:
-        fix = "round(255 * images)" if dtype.kind == "f" else "images"
+        fix = "np.round(255 * images)" if dtype.kind == "f" else "images"
         raise ValueError(
-            f"expected uint8 images with values 0 to 255, got {dtype} with values "
-            f"{np.min(images):.4g} to {np.max(images):.4g}: bring them there, as by {fix} in "
-            "[0, 255], .astype(uint8)"
+            f"expected uint8 images, 0 to 255, got {dtype} with values {np.min(images):.4g} to "
+            f"{np.max(images):.4g}: give {fix}.astype(np.uint8) once it lies in 0 to 255"
         )
 
 
