@@ -41,7 +41,8 @@ def finish(axis: Axes, x: str, y: str, title: str = "", *, legend: bool = False)
 def save(figure: Any, axes: Iterable[Axes], path: Any) -> None:
     """Letter the panels and write the PNG."""
     axes = list(axes)
-    for letter, axis in zip(string.ascii_lowercase, axes, strict=False):
+    letters = [*string.ascii_lowercase, *(f"a{letter}" for letter in string.ascii_lowercase)]
+    for letter, axis in zip(letters, axes, strict=False):
         if len(axes) > 1:
             axis.set_title(f"({letter}) {axis.get_title()}".strip(), fontsize=9, loc="left")
             axis.set_title("")
