@@ -67,10 +67,12 @@ def multinomial(
     """
     n, probabilities = jnp.asarray(n), jnp.asarray(probabilities)
     *shape, categories = jnp.broadcast_shapes((*n.shape, 1), probabilities.shape)
-    n = jnp.broadcast_to(n, shape).ravel()
-    p = jnp.broadcast_to(probabilities, (*shape, categories)).reshape(-1, categories).T
     # The most probable category changes places with the last one, which gets what is left.
-    moved = jnp.arange(categories - 1)[:, None] == jnp.argmax(p, axis=0)
+    # (Transposing and arg-maximising after the broadcast costs XLA minutes at some shapes.)
+    largest = jnp.broadcast_to(jnp.argmax(probabilities, axis=-1), shape).ravel()
+    p = jnp.broadcast_to(jnp.moveaxis(probabilities, -1, 0), (categories, *shape))
+    n, p = jnp.broadcast_to(n, shape).ravel(), p.reshape(categories, -1)
+    moved = jnp.arange(categories - 1)[:, None] == largest
     with jax.enable_x64(True):
         counts, left = _draw_all_but_last(key, n, p, moved)
     home = jnp.where(moved, left, counts)
