@@ -423,10 +423,15 @@ def _explain(x_hat: Array, y: Array, kernel: Any, d: int) -> str:
     return f"no observation tells classes {first} and {second} apart; merge them"
 
 
-def _check_gradient(score: Score, z: Array, y: Array, kernel: Any, argument: int) -> None:
+@partial(jax.jit, static_argnames=("score", "argument"))
+def _slope(z, y, kernel, *, score, argument):
     d = z.shape[1]
-    slope = jax.grad(lambda *inputs: score(*inputs, kernel, num_classes=d), argument)(z, y)
-    finite = np.isfinite(np.asarray(slope)).reshape(len(slope), -1).all(axis=1)
+    return jax.grad(lambda *inputs: score(*inputs, kernel, num_classes=d), argument)(z, y)
+
+
+def _check_gradient(score: Score, z: Array, y: Array, kernel: Any, argument: int) -> None:
+    slope = np.asarray(_slope(z, y, kernel, score=score, argument=argument))
+    finite = np.isfinite(slope).reshape(len(slope), -1).all(axis=1)
     if not finite.all():
         n = int(np.argmin(finite))
         raise ValueError(
