@@ -130,8 +130,12 @@ def main() -> None:
     except ModuleNotFoundError:
         print("no PyTorch here: pip install 'jgram[bench]' for the comparison")
     else:
-        encoder = training._encoder(RESNET18, state.parameters, state.statistics)
-        ours = np.asarray(jax.jit(lambda: encoder(views)[0])())
+
+        @jax.jit
+        def project(parameters: Any, statistics: Any, views: jax.Array) -> jax.Array:
+            return training._encoder(RESNET18, parameters, statistics)(views)[0]
+
+        ours = np.asarray(project(state.parameters, state.statistics, views))
         extra["difference_of_projections"] = float(np.abs(projections - ours).max())
         extra["difference_of_losses"] = abs(step() - float(update(state[:3], views)[1]))
         rows.append(time_call("step on 2 x 256 views: torch", step, against=rows[1]))
