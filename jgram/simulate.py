@@ -158,8 +158,8 @@ def quantile_buckets(y: Float[Array, " n"], num_buckets: int) -> Int[Array, " n"
     return jnp.searchsorted(edges, y).astype(jnp.int32)
 
 
-def table_log_score(table: Int[Array, "m d"]) -> Float[Array, ""]:
-    """Plug-in log score under the delta kernel, of a contingency table (Definition 4.6).
+def table_log_score(table: Num[Array, "m d"]) -> Float[Array, ""]:
+    """Plug-in log score under the delta kernel, of a table of counts or masses (Definition 4.6).
 
     Example:
         >>> print(f"{table_log_score(jnp.array([[2, 0], [0, 2]])):.4f}")

@@ -1,0 +1,121 @@
+"""Every experiment runs small, and writes strict JSON, table rows and a figure."""
+
+import json
+
+import numpy as np
+import pytest
+
+from experiments import __main__ as runner
+from experiments import kernels, sample_size, statistics
+
+
+@pytest.mark.parametrize("name", runner.available())
+def test_smoke(name, tmp_path, capsys):
+    if runner.main([name, "--smoke", "--out", str(tmp_path)]):
+        pytest.skip(f"{name} cannot run here: {capsys.readouterr().err.strip()}")
+    record = json.loads(
+        (tmp_path / f"{name}.json").read_text(), parse_constant=lambda text: pytest.fail(text)
+    )
+    assert record["config"] == {"smoke": True, "as_published": False, "seed": 0}
+    assert record["rows"]
+    assert all({"quantity", "paper", "ours", "interval"} <= set(row) for row in record["rows"])
+    assert {"title", "wall_seconds", "device", "versions", "results"} <= set(record)
+    assert name in runner.table(tmp_path)
+    if (tmp_path / f"{name}.png").exists():
+        assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("name", ["policies", "sample_size"])
+def test_as_published_is_written_beside_the_default(name, tmp_path):
+    assert runner.main([name, "--smoke", "--as-published", "--out", str(tmp_path)]) == 0
+    assert [path.name for path in sorted(tmp_path.iterdir())] == [
+        f"{name}-as-published.json",
+        f"{name}-as-published.png",
+    ]
+
+
+def test_same_seed_same_numbers(tmp_path):
+    found = []
+    for seed in ("1", "1", "2"):
+        assert runner.main(["agnostic", "--smoke", "--seed", seed, "--out", str(tmp_path)]) == 0
+        found.append(json.loads((tmp_path / "agnostic.json").read_text())["results"])
+    assert found[0] == found[1] != found[2]
+
+
+def test_infinities_become_null_and_nan_is_refused():
+    assert runner.to_json({"a": np.array([1.0, -np.inf]), 2: (np.int32(3), True, None)}) == {
+        "a": [1.0, None],
+        "2": [3, True, None],
+    }
+    with pytest.raises(ValueError, match="NaN"):
+        runner.to_json([np.float32("nan")])
+
+
+def test_table_goes_between_the_markers(tmp_path):
+    readme = tmp_path / "README.md"
+    readme.write_text(f"before\n{runner.BEGIN}\nold\n{runner.END}\nafter\n")
+    row = {"quantity": "a|b", "paper": "", "ours": 0.123456, "interval": "± 1"}
+    record = {"rows": [row, row], "wall_seconds": 2.0, "device": "cpu"}
+    (tmp_path / "policies.json").write_text(json.dumps(record))
+    runner.write_table(readme, tmp_path)
+    lines = readme.read_text().splitlines()
+    assert lines[0] == "before"
+    assert lines[-1] == "after"
+    assert "| `policies` | a\\|b |  | 0.1235 | ± 1 | 2.0 s | cpu |" in lines
+    assert "old" not in lines
+
+
+def test_a_missing_dependency_is_one_line(tmp_path, monkeypatch, capsys):
+    def broken(name):
+        raise ModuleNotFoundError("No module named 'flax'", name="flax")
+
+    monkeypatch.setattr(runner.importlib, "import_module", broken)
+    assert runner.main(["policies", "--smoke", "--out", str(tmp_path)]) == 1
+    assert "policies: needs flax; pip install 'jgram[experiments]'" in capsys.readouterr().err
+
+
+def test_rank_distance_is_kendalls():
+    from scipy.stats import kendalltau
+
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        scores, errors = rng.normal(size=(2, 6))
+        tau = kendalltau(scores, -errors).statistic
+        assert np.isclose(statistics.rank_distance(scores, errors), (1 - tau) / 2)
+
+
+def test_ranks_with_ties_and_infinities():
+    errors = [0, 1, 2]
+    assert statistics.rank_distance([3, 2, 1], errors) == 0
+    assert statistics.rank_distance([1, 2, 3], errors) == 1
+    assert statistics.rank_distance([3, 2, 2], errors) == 0.5 / 3
+    assert statistics.rank_distance([3, -np.inf, -np.inf], [0, 1, 1]) == 0
+    assert statistics.same_ranking([3, -np.inf, -np.inf], [0, 1, 1])
+    assert not statistics.same_ranking([3, 2, 2], errors)
+
+
+def test_wilson_interval():
+    found = statistics.proportion([True] * 8 + [False] * 2, 10)
+    assert found["share"] == 0.8
+    np.testing.assert_allclose([found["low"], found["high"]], [0.4902, 0.9433], atol=1e-4)
+    assert statistics.proportion([True] * 5, 5)["high"] == 1.0
+
+
+def test_gaussian_kernel_of_bandwidth_a_tenth_is_delta_on_integers():
+    table = np.random.default_rng(0).integers(1, 50, (5, 5))
+    exact = 2 * np.linalg.slogdet(table / table.sum())[1]
+    np.testing.assert_allclose(kernels.gaussian_table_score(table), exact, rtol=1e-4)
+
+
+def test_positional_estimator_against_loops():
+    rng = np.random.default_rng(0)
+    x_hat, y = rng.integers(3, size=40), rng.normal(size=40)
+    matrix = np.empty((3, 3))
+    for a in range(3):
+        for b in range(3):
+            first, second = y[x_hat == a], y[x_hat == b]
+            m = min(len(first), len(second))
+            matrix[a, b] = np.mean(np.exp(-(((first[:m] - second[:m]) / 0.5) ** 2)))
+    ours = sample_size.positional_determinant(x_hat, y, 3, 0.5)
+    np.testing.assert_allclose(ours, np.linalg.det(matrix), rtol=1e-4)
+    assert (np.diag(matrix) == 1).all()  # whatever the data
