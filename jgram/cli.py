@@ -290,8 +290,6 @@ def issues(
 
         jgram issues labels.npz --report answers --observation features --out suspects.csv
     """
-    from jgram.checks import check_observations
-    from jgram.kernels import delta, rbf
     from jgram.label_issues import label_issues
     from jgram.tables import read_columns, to_json
 
@@ -313,10 +311,9 @@ def issues(
         observation_bins=observation_bins or (None if _takes_numbers(kernel) else bins),
     )
     labels = columns.pop(report)
-    chosen = _kernel(kernel, bandwidth)
-    if chosen is None:
-        chosen = delta if check_observations(columns).kind == "categorical" else rbf
-    found = label_issues(labels, columns, chosen, classes=_listed(classes, labels))
+    found = label_issues(
+        labels, columns, _kernel(kernel, bandwidth), classes=_listed(classes, labels)
+    )
     record = found.to_dict()
     for issue in record["records"]:
         issue["row"] = int(rows[issue["row"]])

@@ -15,7 +15,7 @@ classes).
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -255,6 +255,20 @@ def as_pytree(kernel: Kernel) -> Any:
     """The kernel as a pytree, so that internal jitted functions take it as an argument."""
     leaves = jax.tree.leaves(kernel)
     return _Function(kernel) if len(leaves) == 1 and leaves[0] is kernel else kernel
+
+
+def observation_kind(
+    kernel: Kernel | None,
+) -> Literal["auto", "categorical", "numeric", "probability"]:
+    """What kind of observations a kernel is for, as ``checks.check_observations`` calls it."""
+    match kernel:
+        case None:
+            return "auto"
+        case Delta():
+            return "categorical"
+        case PseudoPosterior():
+            return "probability"
+    return "numeric"
 
 
 def is_explicit(kernel: Kernel) -> bool:

@@ -25,7 +25,7 @@ import numpy as np
 from jgram import checks
 from jgram.diagnostics import structural_zero
 from jgram.influence import Linearisation, linearise, relabelling_gains
-from jgram.kernels import Delta, Kernel, resolve
+from jgram.kernels import Kernel, delta, observation_kind, rbf, resolve
 
 __all__ = ["ClassSummary", "LabelIssues", "label_issues"]
 
@@ -121,7 +121,7 @@ class LabelIssues:
 def label_issues(
     x_hat: Any,
     y: Any,
-    kernel: Kernel,
+    kernel: Kernel | None = None,
     *,
     classes: Sequence[Any] | None = None,
     num_classes: int | None = None,
@@ -134,7 +134,8 @@ def label_issues(
     Args:
         x_hat: Labels ``[n]`` of any type.
         y: Observations ``[n, ...]``.
-        kernel: A kernel, or any function of two observations.
+        kernel: A kernel, or any function of two observations; ``None`` takes ``delta`` for
+            categories and ``rbf`` for numbers.
         classes: All possible labels, in order.
         num_classes: Number of classes of labels that are 0-based ints already.
 
@@ -159,8 +160,10 @@ def label_issues(
     checks.check_aligned({"x_hat": x_hat, "y": y})
     encoded = checks.encode_labels(x_hat, classes=classes, num_classes=num_classes)
     labels, names = encoded.codes, encoded.classes
-    kind = "categorical" if isinstance(kernel, Delta) else "auto"
-    observed = checks.check_observations(y, kind=kind).values
+    checked = checks.check_observations(y, kind=observation_kind(kernel))
+    observed = checked.values
+    if kernel is None:
+        kernel = delta if checked.kind == "categorical" else rbf
     counts = np.bincount(labels, minlength=len(names))
     if (counts == 1).any():
         alone = int(np.argmax(counts == 1))

@@ -25,7 +25,7 @@ from jgram.inference import (
     tie_groups,
     uncertainties,
 )
-from jgram.kernels import RBF, Delta, Kernel, PseudoPosterior, delta, describe, rbf, resolve
+from jgram.kernels import RBF, Kernel, delta, describe, observation_kind, rbf, resolve
 from jgram.types import Array, Key
 
 __all__ = ["PairComparison", "Ranking", "ScoreReport", "rank_reports", "score"]
@@ -380,7 +380,7 @@ def _score_all(
     checks.check_aligned(columns)
     y = columns.pop(_OBSERVATIONS)
     codes, names, warnings = _encode(columns, classes, num_classes)
-    observed = checks.check_observations(y, kind=_kind(kernel))
+    observed = checks.check_observations(y, kind=observation_kind(kernel))
     if kernel is None:
         kernel = delta if observed.kind == "categorical" else rbf
     kernel = resolve(kernel, observed.values)
@@ -431,17 +431,6 @@ def _encode(
         for name, column in soft.items()
     }
     return checked, tuple(classes) if classes is not None else tuple(range(d)), ()
-
-
-def _kind(kernel: Kernel | None) -> Any:
-    match kernel:
-        case None:
-            return "auto"
-        case Delta():
-            return "categorical"
-        case PseudoPosterior():
-            return "probability"
-    return "numeric"
 
 
 def _record(

@@ -159,7 +159,7 @@ def quantile_buckets(y: Float[Array, " n"], num_buckets: int) -> Int[Array, " n"
 
 
 def table_log_score(table: Num[Array, "m d"]) -> Float[Array, ""]:
-    """Plug-in log score under the delta kernel, of a table of counts or masses (Definition 4.6).
+    """Plug-in log score under the delta kernel, of a table of counts or masses (Definition 4.4).
 
     Example:
         >>> print(f"{table_log_score(jnp.array([[2, 0], [0, 2]])):.4f}")
