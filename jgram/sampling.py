@@ -70,7 +70,10 @@ def multinomial(
     # The most probable category changes places with the last one, which gets what is left.
     # (Transposing and arg-maximising after the broadcast costs XLA minutes at some shapes.)
     largest = jnp.broadcast_to(jnp.argmax(probabilities, axis=-1), shape).ravel()
-    p = jnp.broadcast_to(jnp.moveaxis(probabilities, -1, 0), (categories, *shape))
+    aligned = probabilities.reshape(
+        (1,) * (len(shape) + 1 - probabilities.ndim) + probabilities.shape
+    )
+    p = jnp.broadcast_to(jnp.moveaxis(aligned, -1, 0), (categories, *shape))
     n, p = jnp.broadcast_to(n, shape).ravel(), p.reshape(categories, -1)
     moved = jnp.arange(categories - 1)[:, None] == largest
     with jax.enable_x64(True):

@@ -35,9 +35,7 @@ def test_a_state_is_the_sum_of_its_shards(name, shards):
 
 
 @settings(max_examples=20, deadline=None)
-@given(
-    st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3)), min_size=2, max_size=30), st.data()
-)
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3)), min_size=8, max_size=8), st.data())
 def test_merge_is_concatenation_and_init_is_neutral(records, data):
     cut = data.draw(st.sampled_from([1, 4, 7]))
     x_hat, y = np.array(records).T
