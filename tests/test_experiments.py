@@ -9,6 +9,7 @@ from experiments import __main__ as runner
 from experiments import kernels, sample_size, statistics
 
 
+@pytest.mark.slow  # CI runs them all at --smoke as a step of its own
 @pytest.mark.parametrize("name", runner.available())
 def test_smoke(name, tmp_path, capsys):
     if runner.main([name, "--smoke", "--out", str(tmp_path)]):
