@@ -226,6 +226,7 @@ def test_few_answers_stay_near_the_pool():
     assert abs(found[11].score) < 0.2
     assert found[11].rank_interval[1] - found[11].rank_interval[0] > 5
     assert np.ptp(found[11].score_interval) > 2 * np.ptp(found[10].score_interval)
+    assert np.ptp(found[11].accuracy_interval) > 2 * np.ptp(found[10].accuracy_interval)
 
 
 def test_by_accuracy_and_findings_on_a_rare_class():
