@@ -209,6 +209,7 @@ def plot(results: dict[str, Any], path) -> None:
             f"p = {table[name]['p_value']:.2f}",
             va="center",
             fontsize=9,
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},
         )
     panels[0].set(
         xlabel="Table 1: det(counts)$^2$, millions",

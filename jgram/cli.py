@@ -492,7 +492,7 @@ _DEMO = {
 }
 
 
-def _employment(seed: int, draws: int) -> "tuple[Ranking, dict[str, Any]]":
+def _employment(seed: int, draws: int) -> tuple[Any, dict[str, Any]]:
     from jgram.tables import employment
 
     table = employment()
@@ -510,8 +510,9 @@ def _employment(seed: int, draws: int) -> "tuple[Ranking, dict[str, Any]]":
     return found, source
 
 
-def _images(seed: int, draws: int) -> "tuple[Ranking, dict[str, Any]]":
+def _images(seed: int, draws: int) -> tuple[Any, dict[str, Any]]:
     import jax
+    import jax.numpy as jnp
 
     from jgram.datasets import cifar10_embeddings
     from jgram.policies import corrupt, mix, uniform
@@ -519,7 +520,9 @@ def _images(seed: int, draws: int) -> "tuple[Ranking, dict[str, Any]]":
     embeddings, labels, provenance = cifar10_embeddings()
     shares, keys = (0.0, 0.15, 0.3, 0.5), jax.random.split(jax.random.key(seed), 4)
     reports = {
-        f"{share:.0%} redrawn": np.asarray(corrupt(key, labels, mix(uniform(10), share)))
+        f"{share:.0%} redrawn": np.asarray(
+            corrupt(key, jnp.asarray(labels), mix(uniform(10), share))
+        )
         for share, key in zip(shares, keys, strict=True)
     }
     found = _judge(reports, embeddings, None, draws=draws, seed=seed)
@@ -541,8 +544,12 @@ def _ordered(columns: Mapping[str, Any], by: str, *, keep: bool) -> dict[str, An
 
     times = columns[by]
     numeric = np.asarray(times).dtype.kind in "iuf"
-    codes = check_observations(times, name=by).values if numeric else encode_labels(times, name=by)
-    order = np.argsort(codes if numeric else codes.codes, kind="stable")
+    keys = (
+        check_observations(times, name=by).values
+        if numeric
+        else encode_labels(times, name=by).codes
+    )
+    order = np.argsort(keys, kind="stable")
     return {name: np.asarray(data)[order] for name, data in columns.items() if keep or name != by}
 
 
