@@ -121,12 +121,12 @@ def ascend_reports(
 ) -> ReportAttack:
     """Gradient ascent on soft reports, annealed and rounded.
 
-    Reports are ``softmax(logits / temperature - price * distance)``. The gradient *in the reports*,
-    times ``n / 2`` (``h - d`` for the plug-in score, :mod:`jgram.influence`), goes to the optimiser
-    of the logits: with plain gradient steps this is exponentiated-gradient ascent. The gradient in
-    the logits would vanish at the honest reports, which are vertices of the simplex. The price of
-    a lie keeps the mean distance at the budget; it is the dual variable of that constraint.
-    Finally the lies worth most for their distance are told, as many as the budget allows.
+    Reports are ``softmax(logits / temperature)``, drawn back to the honest ones as far as the
+    budget asks: every point on the way is allowed. The gradient *in the reports*, times ``n / 2``
+    (``h - d`` for the plug-in score, :mod:`jgram.influence`), goes to the optimiser of the logits;
+    with plain gradient steps this is exponentiated-gradient ascent. The gradient in the logits
+    themselves vanishes at the honest reports, the vertices of the simplex. Finally the lies with
+    the largest logits for their distance are told, as many as the budget allows.
 
     Args:
         key: A typed ``jax.random.key`` for the restarts: the first starts at the honest reports,
@@ -208,7 +208,8 @@ def flip_greedily(
     Every step values all ``n d`` relabellings exactly (matrix determinant lemma,
     :func:`jgram.influence.relabelling_gains`) and applies the best. One column of the kernel matrix
     updates ``K Z``: a step takes ``O(n (d^2 + m))``, and ``n`` kernel evaluations where the kernel
-    has no features.
+    has no features. The distance of a flip only says whether it is allowed: where small lies are
+    cheap, :func:`ascend_reports` spends the budget better.
 
     Args:
         x: Honest reports ``[n]``.
@@ -443,6 +444,7 @@ def _check_gradient(score: Score, z: Array, y: Array, kernel: Any, argument: int
 def _climb(
     value: Callable[[Array], Array],
     logits: Array,
+    home: Array,
     cost: Array,
     budget: Any,
     optimizer: Any,
@@ -451,20 +453,16 @@ def _climb(
     """Logits after the ascent of ``value``, and the values on the way."""
     scale = 0.5 * len(logits)
 
-    def step(state: tuple[Array, Any, Array], temperature: Array) -> tuple[Any, Array]:
-        logits, memory, price = state
-        z = jax.nn.softmax(logits / temperature - price * cost)
+    def step(state: tuple[Array, Any], temperature: Array) -> tuple[Any, Array]:
+        logits, memory = state
+        z = jax.nn.softmax(logits / temperature)
+        spent = jnp.mean(jnp.sum(z * cost, axis=1))
+        z = home + jnp.where(spent > budget, budget / spent, 1.0) * (z - home)
         reached, slope = jax.value_and_grad(value)(z)
         update, memory = optimizer.update(-scale * slope, memory, logits)
-        # d log(spent) / d price is in [-1, 0]: this step towards the budget never overshoots.
-        spent = jnp.mean(jnp.sum(z * cost, axis=1))
-        price = jnp.maximum(
-            price + jnp.log(jnp.maximum(spent, 1e-9) / jnp.maximum(budget, 1e-6)), 0
-        )
-        return (logits + update, memory, price), reached
+        return (logits + update, memory), reached
 
-    state = (logits, optimizer.init(logits), jnp.zeros((), logits.dtype))
-    (logits, _, _), path = jax.lax.scan(step, state, temperatures)
+    (logits, _), path = jax.lax.scan(step, (logits, optimizer.init(logits)), temperatures)
     return logits, path
 
 
@@ -482,7 +480,8 @@ def _ascend(keys, x, start, y, kernel, cost, budget, temperatures, *, score, opt
 
     def one(key: Array, spread: Array) -> tuple[Array, Array, Array]:
         logits = _doubtful(start) + spread * jax.random.normal(key, (n, d), start.dtype)
-        logits, path = _climb(value, logits, cost, budget, optimizer, temperatures)
+        home = memberships(x, d, None, start.dtype)
+        logits, path = _climb(value, logits, home, cost, budget, optimizer, temperatures)
         labels = _round(logits, x, cost, budget)
         return labels, value(memberships(labels, d, None, start.dtype)), path
 
@@ -618,7 +617,7 @@ def _ascend_policies(prior, starts, *, score, optimizer, steps):
 
     def one(start: Array) -> tuple[Array, Array]:
         free, hot = jnp.zeros_like(start), jnp.ones(steps, start.dtype)
-        logits, _ = _climb(value, _doubtful(start), free, 1.0, optimizer, hot)
+        logits, _ = _climb(value, _doubtful(start), start, free, 1.0, optimizer, hot)
         policy = jax.nn.softmax(logits)
         return policy, value(policy)
 
