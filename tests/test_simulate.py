@@ -50,7 +50,9 @@ def test_every_trial_of_every_cell_alone(memory):
     found = simulate.sweep(key, counts, matrices, SCORES, trials=5, memory=memory)
     assert found.l2.shape == found.hamming.shape == found.scores["score"].shape == (2, 3, 5)
     with jax.enable_x64(True):
-        alone = simulate.trial(simulate.trial_key(key, 4, 3), counts, matrices[1, 1], SCORES)
+        alone = jax.device_get(
+            simulate.trial(simulate.trial_key(key, 4, 3), counts, matrices[1, 1], SCORES)
+        )
     assert alone.hamming == found.hamming[1, 1, 3]
     np.testing.assert_allclose(alone.l2, found.l2[1, 1, 3], rtol=1e-12)
     np.testing.assert_allclose(alone.scores["score"], found.scores["score"][1, 1, 3], rtol=1e-12)
