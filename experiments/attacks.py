@@ -482,7 +482,7 @@ def plot(results: dict[str, Any], path: Any) -> None:
         legend=True,
     )
     finish(size, "number of records", gain, "rbf, all or 5% of the records")
-    size.legend(fontsize=7, ncols=3, loc="upper center")
+    size.legend(fontsize=7, ncols=3, loc="upper center", handlelength=3.5)
     finish(share, "share of records changed", gain, f"y known, one best flip after another, {n}")
     finish(
         noise, "number of records", "share of data sets", "noise outranks the truth", legend=True

@@ -12,6 +12,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 MARKERS = "osD^vPX*"
+plt.rcParams["axes.formatter.limits"] = (-3, 4)
 
 
 def panels(rows: int, columns: int, *, width: float = 4.2, height: float = 3.3) -> Any:

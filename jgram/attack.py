@@ -46,8 +46,8 @@ __all__ = [
 ]
 
 Score = Callable[..., Any]
-DOUBT = 0.1
-TRIALS = 256
+DOUBT = 0.1  # share of uniform reports in a start
+TRIALS = 256  # flips tried at a time
 
 
 class ReportAttack(NamedTuple):
@@ -419,7 +419,9 @@ def _explain(x_hat: Array, y: Array, kernel: Any, d: int) -> str:
         return f"{found.message}; {found.advice}"
     matrix = np.asarray(gram(x_hat, y, kernel, num_classes=d), float)
     scale = np.sqrt(np.diagonal(matrix))
-    _, vectors = np.linalg.eigh(matrix / scale[:, None] / scale)
+    values, vectors = np.linalg.eigh(matrix / scale[:, None] / scale)
+    if values[0] > 1e-4:
+        return "the Gram matrix of these reports has full rank, it is the score that has none"
     first, second = np.sort(np.argsort(-np.abs(vectors[:, 0]))[:2])
     return f"no observation tells classes {first} and {second} apart; merge them"
 
@@ -597,7 +599,8 @@ def _perturb(kernel, z, y, radius, *, score, norm, steps):
     def step(state: tuple[Array, Array, Array], _: None) -> tuple[Any, Array]:
         shift, best, most = state
         value, slope = jax.value_and_grad(lambda s: score(z, y + s, kernel, num_classes=d))(shift)
-        best, most = jnp.where(value > most, shift, best), jnp.maximum(value, most)
+        better = value > most
+        best, most = jnp.where(better, shift, best), jnp.where(better, value, most)
         direction = jnp.sign(slope) if norm == "linf" else slope / lengths(slope)
         shift = shift + (2.5 * radius / steps) * direction
         if norm == "linf":
