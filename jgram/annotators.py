@@ -677,21 +677,25 @@ def _collusions(matrix: np.ndarray, d: int) -> list[tuple[int, int, int, float, 
     agree with probability ``chance + (g - chance) w[a] w[b]``; the qualities are a weighted least
     squares fit. What is left of a pair is measured by its spread over all pairs.
     """
-    m, count = matrix.shape[1], (matrix >= 0).sum(axis=1)
-    chosen = [(matrix == k).astype(np.float32) for k in range(d)]
-    pairs = sum(c.sum(axis=1) * (c.sum(axis=1) - 1.0) for c in chosen)
-    agreeing = pairs / np.maximum(count * (count - 1.0), 1.0)
-    chance = sum((c.sum() / count.sum()) ** 2 for c in chosen)
-    answered = (matrix >= 0).astype(np.float32)
+    from scipy import sparse
+
+    m, (item, annotator) = matrix.shape[1], np.nonzero(matrix >= 0)
+    cell, ones = item * d + matrix[item, annotator], np.ones(len(item))
+    answered = sparse.csr_array((ones, (item, annotator)), matrix.shape)
+    chosen = sparse.csr_array((ones, (cell, annotator)), (len(matrix) * d, m))
+    votes = np.bincount(cell, minlength=len(matrix) * d).reshape(-1, d)
+    count = votes.sum(axis=1)
+    agreeing = (votes * (votes - 1.0)).sum(axis=1) / np.maximum(count * (count - 1.0), 1.0)
+    chance = ((votes.sum(axis=0) / count.sum()) ** 2).sum()
 
     def over_common_items(values: np.ndarray) -> np.ndarray:
-        total = (answered.T @ (answered * values[:, None].astype(np.float32))).astype(float)
+        total = (answered.T @ (answered * values[:, None])).toarray()
         np.fill_diagonal(total, 0.0)
         return total
 
     items, signal = over_common_items(np.ones(len(matrix))), over_common_items(agreeing - chance)
     variance = over_common_items(agreeing * (1.0 - agreeing))
-    same = sum(c.T @ c for c in chosen) - np.zeros((m, m))
+    same = (chosen.T @ chosen).toarray()
     weight = np.where(variance > 1.0, 1.0 / np.maximum(variance, 1.0), 0.0)
     cross, square = weight * signal * (same - chance * items), weight * signal**2
     quality = np.ones(m)
