@@ -85,7 +85,7 @@ def mislabels(
     found: dict[str, float] = {}
 
     def ours(name: str, kernel: Any) -> None:
-        found[name] = roc_auc_score(bad, -label_issues(x_hat, y, kernel, num_classes=d).margin)
+        found[name] = roc_auc_score(bad, -label_issues(x_hat, y, kernel, num_classes=d).quality)
 
     def neighbours() -> None:
         model = KNeighborsClassifier(50)
