@@ -85,7 +85,8 @@ def mislabels(
     found: dict[str, float] = {}
 
     def ours(name: str, kernel: Any) -> None:
-        found[name] = roc_auc_score(bad, -label_issues(x_hat, y, kernel, num_classes=d).quality)
+        order = label_issues(x_hat, y, kernel, num_classes=d).order
+        found[name] = roc_auc_score(bad, -np.argsort(order))
 
     def neighbours() -> None:
         model = KNeighborsClassifier(50)

@@ -153,7 +153,7 @@ def issues(
     for name, bandwidth in bandwidths.items():
         start = time.perf_counter()
         ours = label_issues(x_hat, y, RBF(bandwidth))
-        found[name] = found_issues(bad, -ours.margin) | {
+        found[name] = found_issues(bad, -np.argsort(ours.order)) | {
             "seconds": time.perf_counter() - start,
             "suggested_right": float(np.mean(ours.suggested[bad] == truth[bad])),
         }
@@ -202,7 +202,7 @@ def imbalance(seed: int, repetitions: int) -> dict[str, Any]:
             other[rows, x_hat] = -np.inf
             auroc.setdefault(name, []).append(roc_auc_score(flipped, other.max(axis=1) - own))
         ours = label_issues(x_hat, y, RBF(median_bandwidth(y)), num_classes=10)
-        auroc.setdefault("label_issues", []).append(roc_auc_score(flipped, -ours.margin))
+        auroc.setdefault("label_issues", []).append(roc_auc_score(flipped, -np.argsort(ours.order)))
         model = KNeighborsClassifier(10)
         probability = cross_val_predict(model, y, x_hat, cv=5, method="predict_proba")
         auroc.setdefault("10 neighbours", []).append(
