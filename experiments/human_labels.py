@@ -262,7 +262,7 @@ def run(*, smoke: bool, as_published: bool, seed: int) -> dict[str, Any]:
             jax.random.key(seed), sets["worst"], y, RBF(median), num_classes=10, draws=20
         )
         results["floors"][name] = {"mean": floor.mean, "sd": floor.standard_deviation}
-        widths = {f"ours, {f:g} x median": f * median for f in (1.0, 0.5)}
+        widths = {f"ours, {f:g} x median": f * median for f in factors[::-1]}
         results["issues"][name] = {
             chosen: issues(sets[chosen], sets["clean"], y, widths)
             for chosen in (("worst",) if smoke else ("aggregate", "worst"))
@@ -347,10 +347,10 @@ def plot(results: dict[str, Any], path: Any) -> None:
     ]
     methods = list(groups[0][1])
     for i, (words, found) in enumerate(groups):
-        ticks.append(words)
+        ticks.append(words.replace(" after ", "\nafter "))
         for j, method in enumerate(methods):
             axis.bar(
-                i + 0.2 * (j - 1.5), found[method]["auroc"], 0.18, color=f"C{j}",
+                i + 0.17 * (j - 2), found[method]["auroc"], 0.15, color=f"C{j}",
                 label=method if i == 0 else None,
             )  # fmt: skip
     axis.set_xticks(range(len(ticks)), ticks, fontsize=7)

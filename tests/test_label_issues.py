@@ -123,9 +123,13 @@ def test_categorical_observations():
     assert found.issues.tolist() == [3]
 
 
-def test_record_on_which_a_class_stands_is_left_open():
+@pytest.mark.parametrize(
+    ("y", "kernel"),
+    [([0, 1, 1, 1, 1], delta), (np.array([[1.0, 1.0], *[[0.0, 1.0]] * 4]), linear)],
+)
+def test_record_on_which_a_class_stands_is_left_open(y, kernel):
     # Without row 0 the two classes look alike: there is nothing to hold against it.
-    found = label_issues([0, 0, 1, 1, 1], [0, 1, 1, 1, 1], delta)
+    found = label_issues([0, 0, 1, 1, 1], y, kernel)
     assert found.quality[0] == pytest.approx(2 / 5)
     assert found.margin[0] == 0.0
 
