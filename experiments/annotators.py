@@ -355,7 +355,8 @@ def table_rows(results: dict[str, Any]) -> list[dict[str, Any]]:
                 "quantity": f"{name}: {verdict}; reliability of the score; p of no difference",
                 "paper": "",
                 "ours": f"{crowd_['by_score']['reliability']:.2f}",
-                "interval": f"p = {crowd_['by_score']['p_value']:.2g}",
+                "interval": f"p = {crowd_['by_score']['p_value']:.2g}; seconds "
+                + ", ".join(f"{who} {spent:.2f}" for who, spent in crowd_["seconds"].items()),
             }
         )
     for name, kinds in results["planted"].items():
