@@ -14,21 +14,27 @@ from jgram.sharding import sharded_gram_state
 
 assert len(jax.devices()) == 2
 rng = np.random.default_rng(0)
-for n in (7, 8, 1):
-    x_hat, y = jnp.array(rng.integers(3, size=n)), jnp.array(rng.integers(4, size=n))
-    points, weights = jnp.array(rng.normal(size=(n, 2))), jnp.array(rng.uniform(1, 2, size=n))
-    for mesh in (jax.make_mesh((2,), ("records",)), jax.make_mesh((2, 1), ("a", "b"))):
-        for kernel, data, w in (
-            (Delta(4), y, None), (Delta(4), y, weights), (Linear(), points, None),
-            (Linear(), points, weights),
-        ):
-            whole = gram_state(x_hat, data, kernel, num_classes=3, weights=w)
-            parts = sharded_gram_state(mesh, x_hat, data, kernel, num_classes=3, weights=w)
-            np.testing.assert_allclose(parts.sums, whole.sums, rtol=1e-5, atol=1e-6)
-            np.testing.assert_allclose(parts.counts, whole.counts, rtol=1e-5)
-            assert parts.sums.sharding.is_fully_replicated
-    exact = sharded_gram_state(mesh, x_hat, y, Delta(4), num_classes=3)
-    assert exact.sums.dtype == exact.counts.dtype == jnp.int32
+flat, square = jax.make_mesh((2,), ("records",)), jax.make_mesh((2, 1), ("a", "b"))
+
+
+def check(mesh, n, kernel, y, weighted):
+    x_hat, weights = jnp.array(rng.integers(3, size=n)), jnp.array(rng.uniform(1, 2, size=n))
+    weights = weights if weighted else None
+    whole = gram_state(x_hat, y, kernel, num_classes=3, weights=weights)
+    parts = sharded_gram_state(mesh, x_hat, y, kernel, num_classes=3, weights=weights)
+    np.testing.assert_allclose(parts.sums, whole.sums, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(parts.counts, whole.counts, rtol=1e-5)
+    assert parts.sums.sharding.is_fully_replicated
+    return parts
+
+
+y, points = jnp.array(rng.integers(4, size=7)), jnp.array(rng.normal(size=(7, 2)))
+exact = check(flat, 7, Delta(4), y, False)
+assert exact.sums.dtype == exact.counts.dtype == jnp.int32
+check(square, 7, Delta(4), y, True)
+check(flat, 7, Linear(), points, False)
+check(flat, 1, Delta(4), y[:1], False)
+x_hat, mesh = jnp.zeros(7, int), flat
 try:
     sharded_gram_state(mesh, x_hat, points, lambda a, b: a @ b, num_classes=3)
 except ValueError as error:
