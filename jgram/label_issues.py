@@ -12,7 +12,7 @@ record vouches for itself. The quality of a label is ``p`` at the label. Where a
 negative values (linear), ``s = 1``.
 
 For perfect reports and perfectly separating observations ``p`` is the membership itself. Ranking
-by ``h`` alone, own less best other, fails where classes are unequal (AUROC 0.76 against 0.999 on
+by ``h`` alone, own less best other, fails where classes are unequal (AUROC 0.76 against 0.998 on
 planted errors, experiments/human_labels.py): ``h`` is in units of one over the class share.
 """
 
