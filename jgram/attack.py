@@ -142,7 +142,7 @@ def ascend_reports(
         distance: ``[d, d]`` (honest, reported), at least 0, 0 on the diagonal only; the share of
             changed records by default.
         start: Soft reports ``[n, d]`` to start from instead of the honest ones.
-        optimizer: Any optax optimiser of the logits; ``optax.sgd(0.3, momentum=0.9)`` by default.
+        optimizer: Any optax optimiser of the logits; ``optax.sgd(0.3)`` by default.
         steps: Gradient steps, static.
         restarts: Starting points, in one batch; static.
         temperatures: First and last, on a geometric scale. A temperature is the weight of the

@@ -102,9 +102,30 @@ def _draw_all_but_last(key, n, p, moved):
 
 def _binomial_to_half(key, uniform, n, p):
     """Binomial counts as float64 for p <= 1/2."""
-    small = n * p <= _INVERSION_MEAN
-    inverted = _invert(uniform, jnp.where(small, n, 0.0), p)
-    return jnp.where(small, inverted, _reject(key, n, p, ~small))
+    large = n * p > _INVERSION_MEAN
+    inverted = _invert(uniform, jnp.where(large, 0.0, n), p)
+    return _reject_if_any(key, inverted, n, p, large)
+
+
+@jax.custom_batching.custom_vmap
+def _reject_if_any(key, counts, n, p, wanted):
+    """``counts``, redrawn by rejection where wanted; costs nothing where nothing is."""
+    return jax.lax.cond(jnp.any(wanted), _reject, _keep, key, counts, n, p, wanted)
+
+
+@_reject_if_any.def_vmap
+def _reject_if_any_in_batch(size, batched, *arguments):
+    """One decision for the whole batch: ``vmap`` alone would turn it into computing both sides."""
+    batch = [
+        x if has_axis else jnp.broadcast_to(x, (size, *x.shape))
+        for x, has_axis in zip(arguments, batched, strict=True)
+    ]
+    wanted = batch[-1]
+    return jax.lax.cond(jnp.any(wanted), jax.vmap(_reject), jax.vmap(_keep), *batch), True
+
+
+def _keep(key, counts, n, p, wanted):
+    return counts
 
 
 def _uniform(key, shape):
@@ -116,34 +137,38 @@ def _uniform(key, shape):
 
 
 def _invert(uniform, n, p):
-    """The least k with P(X <= k) > uniform, by adding up P(X = k) from k = 0."""
+    """The least k with P(X <= k) > uniform, by taking P(X = 0), P(X = 1), ... off the uniform.
+
+    ``left`` is what remains of the uniform and, once that would be negative, ``-1 - k``: the fewer
+    arrays a loop carries, the less XLA computes twice.
+    """
     odds = p / (1.0 - p)
     slope = odds * (n + 1.0)
 
     def climb(state):
-        start, count, probability, cumulative = state
+        start, left, probability = state
         for step in range(_STEPS):
-            count = count + (uniform >= cumulative)
-            probability = probability * (slope * (1.0 / (start + step + 1.0)) - odds)
-            cumulative = cumulative + probability
-        return start + _STEPS, count, probability, cumulative
+            k = start + step
+            found = jnp.where(left < probability, -1.0 - k, left - probability)
+            left = jnp.where(left < 0.0, left, found)
+            probability = probability * (slope * (1.0 / (k + 1.0)) - odds)
+        return start + _STEPS, left, probability
 
     def unfinished(state):
-        start, _, _, cumulative = state
-        return jnp.any((uniform >= cumulative) & (start <= n))
+        start, left, _ = state
+        return jnp.any((left >= 0.0) & (start <= n))
 
-    none = jnp.exp(n * jnp.log1p(-p))
-    state = (jnp.zeros((), n.dtype), jnp.zeros_like(n), none, none)
-    return jnp.minimum(jax.lax.while_loop(unfinished, climb, state)[1], n)
+    state = (jnp.zeros((), n.dtype), uniform, jnp.exp(n * jnp.log1p(-p)))
+    _, left, _ = jax.lax.while_loop(unfinished, climb, state)
+    return jnp.where(left < 0.0, -1.0 - left, n)
 
 
-def _reject(key, all_n, all_p, wanted):
-    """Transformed rejection with squeeze; 0 where not wanted. Meant for means far above 10."""
+def _reject(key, counts, all_n, all_p, wanted):
+    """Transformed rejection with squeeze, where wanted. For means far above 10."""
 
     def propose(state):
-        # The barrier keeps XLA from computing the set-up where nothing is wanted.
-        (attempt, count, open_), n, p = jax.lax.optimization_barrier((state, all_n, all_p))
-        n, p = jnp.where(open_, n, 1e4), jnp.where(open_, p, 0.5)
+        attempt, count, open_ = state
+        n, p = jnp.where(open_, all_n, 1e4), jnp.where(open_, all_p, 0.5)
         spread = jnp.sqrt(n * p * (1.0 - p))
         b = 1.15 + 2.53 * spread
         a = -0.0873 + 0.0248 * b + 0.01 * p
@@ -170,7 +195,7 @@ def _reject(key, all_n, all_p, wanted):
         accepted = open_ & (squeezed | (inside & below))
         return attempt + 1, jnp.where(accepted, k, count), open_ & ~accepted
 
-    state = (jnp.zeros((), jnp.uint32), jnp.zeros_like(all_n), wanted)
+    state = (jnp.zeros((), jnp.uint32), counts, wanted)
     return jax.lax.while_loop(lambda state: jnp.any(state[2]), propose, state)[1]
 
 

@@ -8,6 +8,7 @@ evaluated once for all reports (:func:`sweep_records`). Sweeps run in 64-bit ari
 ``jax_enable_x64`` says.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
@@ -230,7 +231,7 @@ def sweep(
 ) -> Trial:
     """Trials of every transition: all policies and levels at once, on one device.
 
-    One compiled call a chunk of trials. Each trial of each cell has its own key
+    One compiled call a chunk of reports. Each trial of each cell has its own key
     (:func:`trial_key`), so results depend neither on the chunks nor on what else is swept.
 
     Args:
@@ -267,17 +268,15 @@ def sweep(
         )
     if counts.ndim == 3 and len(counts) != trials:
         raise ValueError(f"expected counts of {trials} trials, got {len(counts)}")
-    transitions = transitions.reshape(-1, d, d)
     named = tuple(scores.items())
-
-    def evaluate(numbers):
-        truths = counts if counts.ndim == 2 else counts[numbers]
-        return _chunk(key, truths, transitions, numbers, named)
-
     with jax.enable_x64(True):
-        bytes_a_trial = 64.0 * transitions.size * counts.shape[-1]  # of uniforms and samples
-        found = _in_chunks(evaluate, trials, bytes_a_trial, memory, progress)
-    return jax.tree.map(lambda values: values.reshape(*shape, trials), found)
+        return _in_chunks(
+            lambda cells, numbers: _chunk(key, counts, transitions, cells, numbers, named),
+            shape,
+            trials,
+            memory / (64.0 * d * d * counts.shape[-1]),  # bytes of a report's uniforms and samples
+            progress,
+        )
 
 
 def sweep_records(
@@ -320,51 +319,57 @@ def sweep_records(
     """
     transitions = jnp.asarray(transitions)
     *shape, d, _ = transitions.shape
-    transitions = transitions.reshape(-1, d, d)
     with jax.enable_x64(True):
         y = jnp.asarray(y, float)
         kernel = as_pytree(resolve(kernel, y))
-        found = _in_chunks(
-            lambda numbers: _record_chunk(key, x, y, transitions, numbers, kernel),
+        return _in_chunks(
+            lambda cells, numbers: _record_chunk(key, x, y, transitions, cells, numbers, kernel),
+            shape,
             trials,
-            16.0 * len(transitions) * len(x) * d,
-            memory,
+            memory / (16.0 * len(x) * d),
             progress,
         )
-    return jax.tree.map(lambda values: values.reshape(*shape, trials), found)
 
 
-def _in_chunks(evaluate, trials, bytes_a_trial, memory, progress):
-    """Trial numbers in equal chunks under a memory cap; NumPy arrays ``[cells, trials]``."""
-    chunks = -(-trials // max(1, int(memory / bytes_a_trial)))
-    size = -(-trials // chunks)
-    starts = range(0, trials, size)
+def _in_chunks(evaluate, shape, trials, at_once, progress):
+    """All trials of all cells, ``at_once`` a call; NumPy arrays ``[*shape, trials]``.
+
+    Cell by cell, so that a call holds few cells: its loops end when the slowest of them does.
+    """
+    total = math.prod(shape) * trials
+    chunks = math.ceil(total / max(1, int(at_once)))
+    size = math.ceil(total / chunks)
+    starts = range(0, total, size)
     if progress is not None and chunks > 1:
         from rich.progress import track
 
         starts = track(starts, description=progress, transient=True)
-    found = [evaluate(np.minimum(np.arange(start, start + size), trials - 1)) for start in starts]
-    return jax.tree.map(lambda *parts: np.concatenate(parts, axis=1)[:, :trials], *found)
+    found = [
+        evaluate(*divmod(np.minimum(np.arange(start, start + size), total - 1), trials))
+        for start in starts
+    ]
+    return jax.tree.map(
+        lambda *parts: np.concatenate(parts)[:total].reshape(*shape, trials), *found
+    )
 
 
 @partial(jax.jit, static_argnames="scores")
-def _chunk(key, counts, transitions, numbers, scores):
-    def one(cell, i):
-        data = counts if counts.ndim == 2 else counts[i]
-        return trial(trial_key(key, cell, numbers[i]), data, transitions[cell], dict(scores))
+def _chunk(key, counts, transitions, cells, numbers, scores):
+    transitions = transitions.reshape(-1, *transitions.shape[-2:])
 
-    shape = (len(transitions), len(numbers))
-    cells, places = (axis.ravel() for axis in jnp.indices(shape))  # one axis: compiles faster
-    found = jax.vmap(one)(cells, places)
-    return jax.tree.map(lambda values: values.reshape(shape), found)
+    def one(cell, number):
+        data = counts if counts.ndim == 2 else counts[number]
+        return trial(trial_key(key, cell, number), data, transitions[cell], dict(scores))
+
+    return jax.vmap(one)(cells, numbers)
 
 
 @jax.jit
-def _record_chunk(key, x, y, transitions, numbers, kernel):
-    d, shape = transitions.shape[-1], (len(transitions), len(numbers))
-    cells, places = (axis.ravel() for axis in jnp.indices(shape))
-    x_hat = jax.vmap(lambda c, i: corrupt(trial_key(key, c, numbers[i]), x, transitions[c]))(
-        cells, places
+def _record_chunk(key, x, y, transitions, cells, numbers, kernel):
+    transitions = transitions.reshape(-1, *transitions.shape[-2:])
+    d = transitions.shape[-1]
+    x_hat = jax.vmap(lambda cell, t: corrupt(trial_key(key, cell, t), x, transitions[cell]))(
+        cells, numbers
     )
     z = jax.nn.one_hot(x_hat, d, dtype=y.dtype) / len(x)  # [reports, n, d]
     if is_explicit(kernel):
@@ -376,12 +381,11 @@ def _record_chunk(key, x, y, transitions, numbers, kernel):
         grams = jnp.einsum("rna,nrb->rab", z, product, precision=HIGHEST)
         scores = jax.vmap(log_determinant)(grams)
     squares = (x_hat - x) ** 2
-    found = Trial(
+    return Trial(
         {"log_score": scores},
         jnp.sum(squares > 0, axis=1),
         jnp.sqrt(jnp.sum(squares, axis=1, dtype=y.dtype)),
     )
-    return jax.tree.map(lambda values: values.reshape(shape), found)
 
 
 def tidy(found: Trial, **axes: Any) -> list[dict[str, Any]]:
