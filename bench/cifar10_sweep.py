@@ -22,7 +22,7 @@ from jgram.gram import gram_state, normalised_sums
 from jgram.kernels import RBF, linear, rbf, resolve
 from jgram.scores import plugin_log_score
 
-RANK, BLOCK = 8, 1000
+RANK, BLOCK, IN_CACHE = 8, 1000, 5
 
 
 def numpy_reports(
@@ -78,10 +78,13 @@ def jax_reports(key: jax.Array, x: jax.Array, transition: jax.Array) -> jax.Arra
 
 
 @jax.jit
-@partial(jax.vmap, in_axes=(0, None))
 def jax_sums(reports: jax.Array, y: jax.Array) -> jax.Array:
-    """Class sums ``[trials, d, m]``."""
-    return normalised_sums(gram_state(reports, y, linear, num_classes=CLASSES))
+    """Class sums ``[trials, d, m]``, so few reports at once that their one-hot rows stay in cache."""
+
+    def sums(report: jax.Array) -> jax.Array:
+        return normalised_sums(gram_state(report, y, linear, num_classes=CLASSES))
+
+    return jax.lax.map(sums, reports, batch_size=IN_CACHE)
 
 
 @jax.jit
