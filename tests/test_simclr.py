@@ -51,7 +51,17 @@ def _oracle_convolution(images, kernel, stride):
 
 @pytest.mark.parametrize(
     ("height", "size", "stride"),
-    [(6, 7, 2), (5, 3, 1), (4, 1, 2), (2, 3, 1), (2, 3, 2), (1, 3, 1), (1, 1, 1)],
+    [
+        (6, 7, 2),
+        (5, 3, 1),
+        (4, 3, 1),
+        (8, 3, 1),
+        (4, 1, 2),
+        (2, 3, 1),
+        (2, 3, 2),
+        (1, 3, 1),
+        (1, 1, 1),
+    ],
 )
 def test_routes_agree(height, size, stride):
     images = jax.random.normal(jax.random.key(1), (3, height, height, 2))
@@ -59,6 +69,7 @@ def test_routes_agree(height, size, stride):
     expected = _oracle_convolution(images, kernel, stride)
     weight = jax.random.normal(jax.random.key(3), expected.shape)
     routes = ["xla", "patches", "dense"] + ["pointwise"] * (size == 1) + [None]
+    routes += ["winograd"] * (size == 3 and stride == 1 and height % 4 == 0)
 
     def total(images, kernel, route):
         out = convolve(images, kernel, stride, route=route)
@@ -78,6 +89,13 @@ def test_routes_agree(height, size, stride):
 def test_convolution_refuses(shape):
     with pytest.raises(ValueError, match="expected square images"):
         convolve(jnp.zeros((1, 8, 8 if shape[0] == 2 else 6, 4)), jnp.zeros(shape))
+
+
+@pytest.mark.parametrize(("height", "size", "stride"), [(6, 3, 1), (8, 3, 2), (8, 5, 1)])
+def test_winograd_refuses(height, size, stride):
+    images, kernel = jnp.zeros((1, height, height, 2)), jnp.zeros((size, size, 2, 2))
+    with pytest.raises(ValueError, match="expected a 3x3 kernel, stride 1 and a size divisible"):
+        convolve(images, kernel, stride, route="winograd")
 
 
 @pytest.mark.parametrize("height", [16, 8, 5])

@@ -18,15 +18,19 @@ from jgram.types import Array, Float
 
 __all__ = ["RESNET18", "Architecture", "Encoder", "convolve", "max_pool"]
 
-Route = Literal["xla", "patches", "dense", "pointwise"]
+Route = Literal["xla", "patches", "winograd", "dense", "pointwise"]
 
 
-def _route(size: int, kernel_size: int) -> Route:
+def _route(size: int, kernel: Array, stride: int) -> Route:
     if jax.default_backend() != "cpu":
         return "xla"
-    if kernel_size == 1:
+    if len(kernel) == 1:
         return "pointwise"
-    return "dense" if size <= 2 else "patches"
+    if size <= 2:
+        return "dense"
+    if len(kernel) == 3 and stride == 1 and size in (4, 8) and kernel.dtype != jnp.bfloat16:
+        return "winograd"
+    return "patches"
 
 
 def convolve(
@@ -47,8 +51,11 @@ def convolve(
         route: how to compute it; all routes agree to rounding. ``None`` chooses by shape on a
             CPU and takes ``"xla"`` elsewhere. ``"pointwise"`` (``k = 1``) is one product on the
             pixels kept. ``"dense"`` is one product of whole images with the matrix of the linear
-            map: at 2x2 and 1x1 it visits no tap that only sees padding. ``"patches"`` gathers
-            the taps and multiplies once, which beats XLA's strided convolution.
+            map: at 2x2 and 1x1 it visits no tap that only sees padding. ``"winograd"`` (``k = 3``,
+            stride 1, ``h`` a multiple of 4) takes a quarter of the multiplications and is right to
+            one part in 1e5; products of whole images surround it, which pays up to 8x8.
+            ``"patches"`` gathers the taps and multiplies once, which beats XLA's strided
+            convolution.
 
     Returns:
         ``[n, g, g, o]`` with ``g = ceil(h / stride)``.
@@ -58,6 +65,9 @@ def convolve(
         >>> image = jnp.arange(4.0).reshape(1, 2, 2, 1)
         >>> convolve(image, jnp.ones((3, 3, 1, 1)))[0, :, :, 0].tolist()
         [[6.0, 6.0], [6.0, 6.0]]
+
+    Reference:
+        A. Lavin and S. Gray, "Fast algorithms for convolutional neural networks", 2016.
     """
     n, height, width, channels = images.shape
     size = kernel.shape[0]
@@ -68,7 +78,7 @@ def convolve(
         )
     pad = size // 2
     out = -(-height // stride)
-    route = route or _route(height, size)
+    route = route or _route(height, kernel, stride)
     if route == "pointwise":
         return images[:, ::stride, ::stride] @ kernel[0, 0]
     if route == "dense":
@@ -79,6 +89,13 @@ def convolve(
         taps = kernel.reshape(size**2, channels, -1)
         matrix = jnp.einsum("spt,tco->scpo", joins, taps).reshape(height**2 * channels, -1)
         return (images.reshape(n, -1) @ matrix).reshape(n, out, out, -1)
+    if route == "winograd":
+        if size != 3 or stride != 1 or height % 4:
+            raise ValueError(
+                f"expected a 3x3 kernel, stride 1 and a size divisible by 4 for route 'winograd', "
+                f"got {size}x{size}, stride {stride} and {height}x{height}"
+            )
+        return _winograd(images, kernel)
     if route == "patches":
         padded = jnp.pad(images, ((0, 0), (pad, pad), (pad, pad), (0, 0)))
         rows = [slice(i, i + stride * (out - 1) + 1, stride) for i in range(size)]
@@ -91,6 +108,46 @@ def convolve(
         [(pad, pad)] * 2,
         dimension_numbers=("NHWC", "HWIO", "NHWC"),
     )
+
+
+# Winograd's F(4x4, 3x3): four outputs of a 3-tap filter from six inputs by six multiplications, so
+# that outputs = FROM_PRODUCTS @ ((OF_TAPS @ taps) * (OF_INPUTS @ inputs)). It evaluates the
+# polynomials at 0, 1, -1, 2, -2 and infinity.
+_OF_INPUTS = np.array(
+    [
+        [4, 0, -5, 0, 1, 0],
+        [0, -4, -4, 1, 1, 0],
+        [0, 4, -4, -1, 1, 0],
+        [0, -2, -1, 2, 1, 0],
+        [0, 2, -1, -2, 1, 0],
+        [0, 4, 0, -5, 0, 1],
+    ]
+)
+_OF_TAPS = np.array([[6, 0, 0], [-4, -4, -4], [-4, 4, -4], [1, 2, 4], [1, -2, 4], [0, 0, 24]]) / 24
+_FROM_PRODUCTS = np.array(
+    [[1, 1, 1, 1, 1, 0], [0, 1, -1, 2, -2, 0], [0, 1, 1, 4, 4, 0], [0, 1, -1, 8, -8, 1]]
+)
+
+
+def _winograd(images: Array, kernel: Array) -> Array:
+    """3x3, stride 1: all tiles in three matrix products, of pixels, of channels and of pixels."""
+    n, size, _, channels = images.shape
+    tiles, dtype = size // 4, images.dtype
+    # [p, tile, y]: what input row y gives to multiplication p of a tile of rows; padded by 1.
+    inward = np.zeros((6, tiles, size + 2))
+    outward = np.zeros((size, 6, tiles))
+    for tile in range(tiles):
+        inward[:, tile, 4 * tile : 4 * tile + 6] = _OF_INPUTS
+        outward[4 * tile : 4 * tile + 4, :, tile] = _FROM_PRODUCTS
+    inward = inward[:, :, 1:-1]
+    pixels = np.einsum("pay,qbx->pqabyx", inward, inward).reshape(-1, size**2)
+    products = np.einsum("ypa,xqb->yxpqab", outward, outward).reshape(size**2, -1)
+    taps = jnp.asarray(np.kron(_OF_TAPS, _OF_TAPS), dtype) @ kernel.reshape(9, -1)
+    flat = images.reshape(n, size**2, channels).transpose(1, 0, 2).reshape(size**2, -1)
+    inputs = jnp.asarray(pixels, dtype) @ flat
+    found = inputs.reshape(36, -1, channels) @ taps.reshape(36, channels, -1)
+    out = jnp.asarray(products, dtype) @ found.reshape(36 * tiles**2, -1)
+    return out.reshape(size**2, n, -1).transpose(1, 0, 2).reshape(n, size, size, -1)
 
 
 def max_pool(images: Float[Array, "n h h c"]) -> Float[Array, "n g g c"]:
