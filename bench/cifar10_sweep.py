@@ -83,7 +83,7 @@ def jax_reports(key: jax.Array, x: jax.Array, transition: jax.Array) -> jax.Arra
 
 @jax.jit
 def jax_sums(reports: jax.Array, y: jax.Array) -> jax.Array:
-    """Class sums ``[trials, d, m]``, so few reports at once that their one-hot rows stay in cache."""
+    """Class sums ``[trials, d, m]``, a few reports at once: their one-hot rows stay in cache."""
 
     def sums(report: jax.Array) -> jax.Array:
         return normalised_sums(gram_state(report, y, linear, num_classes=CLASSES))
