@@ -25,6 +25,9 @@ def table() -> str:
             ratio = "" if row["ratio"] is None else f"{row['ratio']:.2f}"
             times = f"{seconds(row['seconds'])} | {seconds(row['first_seconds'])}"
             lines.append(f"| `{path.stem}` | {row['name']} | {times} | {ratio} |")
+        for name, value in record.items():
+            if isinstance(value, float | int):
+                lines.append(f"| `{path.stem}` | {name} | | | {value:.4g} |")
         versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items())
         lines.append(f"| | *{record['device']}; {versions}* | | | |")
     return "\n".join(lines)

@@ -29,6 +29,11 @@ EXPERIMENT, COUNTS, MIXED = policies.published_data_set()
 TRANSITIONS = policies.transitions(EXPERIMENT, MIXED)
 SCORES = {"score": simulate.table_log_score}
 TRIALS = 100
+GROWTH = {
+    "records": [250, 1000, 4000, 16_000, 64_000, 10**6, 10**8],
+    "classes": [3, 5, 10, 20],
+    "trials": [10, 30, 100, 300, 1000],
+}
 DISTANCES = (np.arange(5)[:, None] - np.arange(5)) ** 2
 
 
@@ -190,15 +195,10 @@ def numpy_positional_sample_size() -> Any:
     return scores
 
 
-def growth() -> dict[str, list[dict[str, float]]]:
-    """Seconds of a sweep as records, classes or trials grow from N = 4000, d = 5, 100 trials."""
-    found = {}
-    for axis, values in {
-        "records": [250, 1000, 4000, 16_000, 64_000, 10**6, 10**8],
-        "classes": [3, 5, 10, 20],
-        "trials": [10, 30, 100, 300, 1000],
-    }.items():
-        found[axis] = []
+def growth() -> list[Row]:
+    """Sweeps of 11 levels as records, classes or trials grow from N = 4000, d = 5, 100 trials."""
+    rows = []
+    for axis, values in GROWTH.items():
         for value in values:
             n, d, trials = ({"records": 4000, "classes": 5, "trials": 100} | {axis: value}).values()
             experiment = simulate.random_experiment(KEY, d)
@@ -208,22 +208,24 @@ def growth() -> dict[str, list[dict[str, float]]]:
             def run(counts: Any = counts, cells: Any = cells, trials: int = trials) -> Any:
                 return simulate.sweep(KEY, counts, cells, SCORES, trials=trials)
 
-            (row,) = time_in_turns({f"{axis} = {value:,}": run}, repeats=5)
-            found[axis].append(
-                {"value": value, "seconds": row["seconds"], "first": row["first_seconds"]}
-            )
-            print(f"{row['name']:<24} {row['seconds'] * 1e3:9.1f} ms", flush=True)
-    return found
+            rows += time_in_turns({f"11 levels, {axis} = {value:,}": run}, repeats=5)
+            print(f"{rows[-1]['name']:<34} {rows[-1]['seconds'] * 1e3:9.1f} ms", flush=True)
+    return rows
 
 
-def plot(found: dict[str, list[dict[str, float]]]) -> None:
+def plot(rows: list[Row]) -> None:
     """How the cost grows, log-log."""
     from experiments.figures import curve, finish, panels, save
 
-    figure, axes = panels(1, len(found), height=3.0)
-    for axis, (name, rows) in zip(axes.flat, found.items(), strict=True):
-        curve(axis, [row["value"] for row in rows], [row["seconds"] for row in rows])
+    figure, axes = panels(1, len(GROWTH), height=3.0)
+    seconds = iter([row["seconds"] for row in rows])
+    for axis, (name, values) in zip(axes.flat, GROWTH.items(), strict=True):
+        curve(axis, values, [next(seconds) for _ in values])
         axis.set(xscale="log", yscale="log")
+        axis.set_xticks(
+            values, [f"{value:g}" if i % 2 == 0 else "" for i, value in enumerate(values)]
+        )
+        axis.xaxis.minorticks_off()
         finish(axis, name, "seconds (11 levels)")
     save(figure, axes.flat, RESULTS / "sweep.png")
 
@@ -270,16 +272,10 @@ def main() -> None:
         repeats=3,
     )
     ratio = rows[-1]["ratio"]
-    found = growth()
-    plot(found)
-    report(
-        "sweep",
-        rows,
-        {
-            "sample size, times as fast as the record loop": SHARE / ratio if ratio else None,
-            "growth": found,
-        },
-    )
+    grown = growth()
+    plot(grown)
+    faster = {"sample size, record loop / jgram": round(SHARE / ratio) if ratio else None}
+    report("sweep", rows + grown, faster)
 
 
 if __name__ == "__main__":
