@@ -473,8 +473,8 @@ def noise_floor(
         if isinstance(kernel, Delta) and block_length == 1:
             table = np.asarray(joint_table(labels, y, num_classes=d))
             tables = _tables_with_margins(rng, table.sum(axis=1), table.sum(axis=0), draws)
-            scores = _log_scores_of_tables(tables)
-            own = float(_log_scores_of_tables(table[None])[0])
+            both = _log_scores_of_tables(np.concatenate([table[None], tables]))
+            own, scores = float(both[0]), both[1:]
         else:
             points = jnp.asarray(y)
             own = float(_log_scores_of_reports(kernel, jnp.asarray(labels[None]), points, d)[0])
@@ -598,16 +598,18 @@ def _tables_with_margins(
     Cell by cell, each a univariate hypergeometric given the cells before it.
     """
     left = np.repeat(classes[None].astype(np.int64), draws, axis=0)  # of each class, not yet placed
-    tables = np.zeros((draws, len(outcomes), len(classes)), np.int64)
-    for row, size in enumerate(outcomes):
+    tables = np.empty((draws, len(outcomes), len(classes)), np.int64)
+    for row, size in enumerate(outcomes[:-1]):
         wanted = np.full(draws, size, np.int64)
         others = left.sum(axis=1)
-        for column in range(len(classes)):
+        for column in range(len(classes) - 1):
             others -= left[:, column]
             taken = rng.hypergeometric(left[:, column], others, wanted)
             tables[:, row, column] = taken
             wanted -= taken
+        tables[:, row, -1] = wanted
         left -= tables[:, row]
+    tables[:, -1] = left
     return tables
 
 
@@ -615,7 +617,13 @@ def _log_scores_of_tables(tables: np.ndarray) -> np.ndarray:
     """Log scores ``[t]`` of contingency tables ``[t, m, d]``, in float64."""
     with jax.enable_x64(True):
         means = tables / tables.sum(axis=(1, 2), keepdims=True)
-        return np.asarray(jax.vmap(log_determinant_of_sums)(jnp.asarray(means.swapaxes(1, 2))))
+        return np.asarray(_log_determinants(means.swapaxes(1, 2)))
+
+
+@jax.jit
+@jax.vmap
+def _log_determinants(sums: Array) -> Array:
+    return log_determinant_of_sums(sums)
 
 
 def _permuted(
