@@ -208,8 +208,8 @@ def flip_greedily(
 
     Every step values all ``n d`` relabellings exactly (matrix determinant lemma,
     :func:`jgram.influences.relabelling_gains`) and applies the best. One column of the kernel
-    matrix updates ``K Z``: a step takes ``O(n (d^2 + m))``, and ``n`` kernel evaluations where the kernel
-    has no features. The distance of a flip only says whether it is allowed: where small lies are
+    matrix updates ``K Z``: a step takes ``O(n (d^2 + m))``, and ``n`` kernel evaluations where the
+    kernel has no features. The distance of a flip only says whether it is allowed: where small lies are
     cheap, :func:`ascend_reports` spends the budget better.
 
     Args:

@@ -131,7 +131,12 @@ def test_bandwidth_and_seed_are_used(jgram):
 def test_score_says_what_the_number_is_worth(jgram):
     result = jgram("score visits.csv --report good --observation symptom")
     assert result.exit_code == 0
-    for words in ("log score", "noise floor", "retention 0.", "records of each class: [well] "):
+    for words in (
+        "log score",
+        "noise floor",
+        "normalised score 0.",
+        "records of each class: [well] ",
+    ):
         assert words in result.stdout
     record = strict(jgram("score visits.csv --report good --observation symptom --json").stdout)
     assert record["rank"] == record["num_classes"] == 3
