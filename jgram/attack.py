@@ -26,7 +26,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jgram.checks import check_soft_labels
+from jgram.data import check_soft_labels
 from jgram.determinant import eliminate_gram, log_determinant_of_sums
 from jgram.diagnostics import structural_zero
 from jgram.gram import gram, infer_num_classes, kernel_product, memberships

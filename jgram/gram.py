@@ -67,7 +67,7 @@ def infer_num_classes(x_hat: Any, num_classes: int | None) -> int:
     dtype = jnp.result_type(x_hat)
     if not (jnp.issubdtype(dtype, jnp.integer) or jnp.issubdtype(dtype, jnp.bool_)):
         raise ValueError(
-            f"expected integer labels [n], got {dtype}: encode them (checks.encode_labels), or "
+            f"expected integer labels [n], got {dtype}: encode them (jgram.data.encode_labels), or "
             "give soft reports [n, d]"
         )
     if not is_concrete(x_hat):

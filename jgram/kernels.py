@@ -260,7 +260,7 @@ def as_pytree(kernel: Kernel) -> Any:
 def observation_kind(
     kernel: Kernel | None,
 ) -> Literal["auto", "categorical", "numeric", "probability"]:
-    """What kind of observations a kernel is for, as ``checks.check_observations`` calls it."""
+    """What kind of observations a kernel is for, as ``jgram.data.check_observations`` calls it."""
     match kernel:
         case None:
             return "auto"
@@ -351,7 +351,7 @@ def resolve(kernel: Kernel, y: Shaped[ArrayLike, "n ..."]) -> Kernel:
         ):
             raise ValueError(
                 f"expected integer outcomes of shape [n] for the delta kernel, got {dtype}"
-                f"{list(shape)}: bin numeric observations (tables.quantile_bins) or use rbf"
+                f"{list(shape)}: bin numeric observations (jgram.data.quantile_bins) or use rbf"
             )
         if is_concrete(y):
             values = np.asarray(y)
@@ -359,7 +359,7 @@ def resolve(kernel: Kernel, y: Shaped[ArrayLike, "n ..."]) -> Kernel:
             if values.size and int(values.min()) < 0:
                 raise ValueError(
                     f"expected outcomes 0, 1, ..., got {int(values.min())}: encode the outcomes "
-                    "first (checks.encode_labels)"
+                    "first (jgram.data.encode_labels)"
                 )
             if kernel.num_outcomes is None:
                 return Delta(largest + 1)

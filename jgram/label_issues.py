@@ -24,7 +24,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jgram import checks
+from jgram.data import check_aligned, check_observations, encode_labels
 from jgram.diagnostics import structural_zero
 from jgram.influence import Linearisation, linearise, relabelling_gains
 from jgram.kernels import Kernel, delta, observation_kind, rbf, resolve
@@ -159,10 +159,10 @@ def label_issues(
     Reference: section 4.3 of *Data Reliability Scoring* for the score; the blame of single records
     is not in the paper.
     """
-    checks.check_aligned({"x_hat": x_hat, "y": y})
-    encoded = checks.encode_labels(x_hat, classes=classes, num_classes=num_classes)
+    check_aligned({"x_hat": x_hat, "y": y})
+    encoded = encode_labels(x_hat, classes=classes, num_classes=num_classes)
     labels, names = encoded.codes, encoded.classes
-    checked = checks.check_observations(y, kind=observation_kind(kernel))
+    checked = check_observations(y, kind=observation_kind(kernel))
     observed = checked.values
     if kernel is None:
         kernel = delta if checked.kind == "categorical" else rbf

@@ -13,7 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from jgram import checks
+from jgram.data import (
+    check_aligned,
+    check_observations,
+    check_soft_labels,
+    drop_missing,
+    encode_reports,
+)
+from jgram.data.labels import Missing
 from jgram.diagnostics import Finding, bandwidth_sensitivity, diagnose, relabelling
 from jgram.inference import (
     Comparison,
@@ -224,7 +231,7 @@ def score(
     name: str = "x_hat",
     classes: Sequence[Any] | None = None,
     num_classes: int | None = None,
-    missing: checks.Missing = "raise",
+    missing: Missing = "raise",
     key: Key[Array, ""] | None = None,
     draws: int = 1000,
     block_length: int = 1,
@@ -282,7 +289,7 @@ def rank_reports(
     *,
     classes: Sequence[Any] | None = None,
     num_classes: int | None = None,
-    missing: checks.Missing = "raise",
+    missing: Missing = "raise",
     key: Key[Array, ""] | None = None,
     draws: int = 1000,
     block_length: int = 1,
@@ -363,7 +370,7 @@ def _score_all(
     *,
     classes: Sequence[Any] | None,
     num_classes: int | None,
-    missing: checks.Missing,
+    missing: Missing,
     key: Any,
     draws: int,
     block_length: int,
@@ -376,11 +383,11 @@ def _score_all(
         )
     columns = {**reports, _OBSERVATIONS: y}
     if missing == "drop":
-        columns, _ = checks.drop_missing(columns)
-    checks.check_aligned(columns)
+        columns, _ = drop_missing(columns)
+    check_aligned(columns)
     y = columns.pop(_OBSERVATIONS)
     codes, names, warnings = _encode(columns, classes, num_classes)
-    observed = checks.check_observations(y, kind=observation_kind(kernel))
+    observed = check_observations(y, kind=observation_kind(kernel))
     if kernel is None:
         kernel = delta if observed.kind == "categorical" else rbf
     kernel = resolve(kernel, observed.values)
@@ -417,7 +424,7 @@ def _encode(
 ) -> tuple[dict[str, Any], tuple[Any, ...], tuple[str, ...]]:
     soft = {name: column for name, column in columns.items() if np.ndim(column) == 2}
     if not soft:
-        encoded = checks.encode_reports(columns, classes=classes, num_classes=num_classes)
+        encoded = encode_reports(columns, classes=classes, num_classes=num_classes)
         return encoded.codes, encoded.classes, encoded.warnings
     if len(soft) < len(columns):
         hard = next(name for name in columns if name not in soft)
@@ -427,7 +434,7 @@ def _encode(
     d = np.shape(next(iter(soft.values())))[1]
     size = len(classes) if classes is not None else (num_classes or d)
     checked = {
-        name: checks.check_soft_labels(column, name=name, num_classes=size)
+        name: check_soft_labels(column, name=name, num_classes=size)
         for name, column in soft.items()
     }
     return checked, tuple(classes) if classes is not None else tuple(range(d)), ()
