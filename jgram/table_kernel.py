@@ -164,8 +164,9 @@ class TableKernel:
         ]
 
     def _sum(self, kernels: Sequence[Array]) -> Array:
-        terms = [self.weights[p] * kernel for p, kernel in enumerate(kernels)]
-        return sum(terms[1:], start=terms[0])
+        return jnp.sum(
+            jnp.stack([w * k for w, k in zip(self.weights, kernels, strict=True)]), axis=0
+        )
 
 
 def median_distance(
@@ -187,15 +188,18 @@ def median_distance(
     if largest == 0 or len(sample) < 2:
         return 1.0
     sample = sample / largest
-    squares = _host_squares(sample)[np.triu_indices(len(sample), k=1)]
-    if sample.shape[1] <= 3:  # few coordinates: exact, no cancellation
-        first, second = np.triu_indices(len(sample), k=1)
-        squares = sum((part[first] - part[second]) ** 2 for part in sample.T)
-    median = float(np.median(squares))
-    if median <= 1e-30:
-        positive = squares[squares > 1e-30]
-        median = float(np.median(positive)) if positive.size else 1.0 / largest**2
-    return largest * float(np.sqrt(median))
+    first, second = np.triu_indices(len(sample), k=1)
+    squares = np.zeros(len(first))
+    for part in sample.T if sample.shape[1] <= 8 else ():  # exact: no cancellation
+        squares += (part[first] - part[second]) ** 2
+    if sample.shape[1] > 8:
+        squares = _host_squares(sample)[first, second]
+    distances = np.sqrt(squares)
+    median = float(np.median(distances))
+    if median <= 1e-15:
+        positive = distances[distances > 1e-15]
+        return largest * float(np.median(positive)) if positive.size else 1.0
+    return largest * median
 
 
 def ledoit_wolf(points: Float[np.ndarray, "n k"]) -> tuple[np.ndarray, float]:

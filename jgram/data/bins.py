@@ -52,10 +52,11 @@ def quantile_bins(values: Any, bins: int, *, name: str = "values") -> Bins:
     if values.ndim != 1:
         raise ValueError(f"{name}: expected one column [n] to cut, got shape {values.shape}")
     levels, counts = np.unique(values, return_counts=True)
-    edges, codes, used = _cut(values, bins) if bins <= len(levels) else (None, None, len(levels))
-    if edges is None or used < bins:
-        most = min(bins, len(levels) + 1, 51)
-        fewer = next((k for k in range(most - 1, 1, -1) if _cut(values, k)[2] == k), None)
+    most = min(bins, len(levels) + 1)  # more cannot all hold values
+    edges, codes, used = _cut(values, most)
+    if used < bins:
+        tried = range(min(most, 51) - 1, 1, -1)
+        fewer = next((k for k in tried if _cut(values, k)[2] == k), None)
         raise ValueError(
             f"{name}: {bins} bins asked for, {used} would hold values: quantiles coincide, "
             f"{counts.max()} of {len(values)} values being {levels[counts.argmax()]:g}: use "

@@ -6,6 +6,7 @@ Arrow interchange protocol behind it; none of these libraries is imported here u
 its kind comes in.
 """
 
+import datetime
 import math
 import numbers
 from collections.abc import Iterable, Mapping, Sized
@@ -90,11 +91,18 @@ def cells(data: Any, name: str) -> Cells:
     if _holds_lists(values):
         values = _stack(values, name)
     if values.dtype.kind == "S":
-        values = np.char.decode(values, "utf-8")
+        values = _decoded(values, name)
     if values.dtype.kind in "UT":
         values = values.astype(object)
     here = _not_missing(values)
     return Cells(values, here if present is None else here & present)
+
+
+def block_columns(values: np.ndarray, present: np.ndarray) -> list[np.ndarray]:
+    """The columns of cells ``[n, ...]`` as objects, None where they are missing."""
+    objects = values.astype(object)
+    objects[~present] = None
+    return list(objects.reshape(len(objects), -1).T)
 
 
 def named_columns(data: Any, name: str) -> dict[str, Any]:
@@ -286,10 +294,14 @@ def _declared(data: Any, values: np.ndarray) -> tuple[Any, ...]:
 
 def _objects(values: Iterable[Any]) -> np.ndarray:
     """A 1-D object array of Python scalars, whatever the elements are."""
-    values = [x.item() if getattr(x, "ndim", None) == 0 else x for x in values]
+    values = [None if x is np.ma.masked else _scalar(x) for x in values]
     array = np.empty(len(values), object)
     array[:] = values
     return array
+
+
+def _scalar(value: Any) -> Any:
+    return value.item() if getattr(value, "ndim", None) == 0 else value
 
 
 def _holds_lists(values: np.ndarray) -> bool:
@@ -298,20 +310,25 @@ def _holds_lists(values: np.ndarray) -> bool:
 
 
 def _stack(values: Any, name: str) -> np.ndarray:
-    """Records that are lists, all of one length, as a block ``[n, k]``."""
+    """Records that are lists, all of one shape, as a block ``[n, k]``."""
+    shape = np.shape(values[0])
     for row, record in enumerate(values):
-        if np.size(record) != np.size(values[0]) or record is None or isinstance(record, str):
-            got = "no list" if np.ndim(record) == 0 else f"{len(record)}"
+        if np.shape(record) != shape:
+            size = "several" if np.ndim(record) else "one value"
             raise ValueError(
-                f"{name}: expected {np.size(values[0])} values in every record as in row 0, got "
-                f"{got} in row {row}"
+                f"{name}: expected records of one length, got {np.size(values[0])} values in row 0 "
+                f"and {np.size(record) if size == 'several' else size} in row {row}"
             )
-    try:
-        block = np.array([np.asarray(record) for record in values])
-    except ValueError:
-        raise ValueError(f"{name}: expected records of one shape, got ragged lists") from None
+    block = np.array([np.asarray(record) for record in values])
     mixed = block.dtype.kind in "US"  # NumPy would make texts of the numbers
     return np.array([list(record) for record in values], object) if mixed else block
+
+
+def _decoded(values: np.ndarray, name: str) -> np.ndarray:
+    try:
+        return np.char.decode(values.astype(np.bytes_), "utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{name}: expected text in UTF-8, got {show(error.object)}") from None
 
 
 def _not_missing(values: np.ndarray) -> np.ndarray:
@@ -362,6 +379,10 @@ def _kind_of_type(kind: type) -> str:
         return "number"
     if issubclass(kind, str):
         return "text"
+    if issubclass(kind, datetime.date):
+        return "date"
+    if issubclass(kind, datetime.timedelta):
+        return "duration"
     return {"list": "lists", "ndarray": "lists", "dict": "records"}.get(
         kind.__name__, kind.__name__
     )
@@ -398,7 +419,8 @@ def factorise(values: np.ndarray) -> tuple[list[Any], np.ndarray]:
         distinct, inverse = np.unique(values, return_inverse=True)
         if values.dtype.kind == "M":  # finer dates have no Python scalar
             distinct = distinct.astype("datetime64[us]")
-        whole = values.dtype.kind == "f" and not np.any(distinct % 1)
+        whole = values.dtype.kind == "f" and bool(np.all(distinct == np.round(distinct)))
+        whole = whole and bool(np.all(np.isfinite(distinct)))
         return [int(x) if whole else x for x in distinct.tolist()], inverse
     try:
         labels = in_order(dict.fromkeys(values))

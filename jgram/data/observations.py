@@ -12,6 +12,7 @@ import numpy as np
 
 from jgram.data.columns import (
     DROP_HINT,
+    block_columns,
     cells,
     check_aligned,
     column,
@@ -194,11 +195,16 @@ def _categorical(columns: Mapping[str, Any], name: str) -> Observations:
         array, present = cells(data, label)
         if array.ndim > 2:
             raise ValueError(f"{label}: expected outcomes [n] or [n, k], got shape {array.shape}")
-        masked = np.where(present, array.astype(object), None)
-        parts = [data] if array.ndim == 1 else list(masked.T)
+        parts = [data] if array.ndim == 1 else block_columns(array, present)
         for part, part_name in zip(parts, part_names(label, array), strict=True):
             given = column(part, part_name)
             refuse_missing(given, part_name, "values")
+            infinite = given.values.dtype.kind == "f" and np.isinf(given.values)
+            if np.any(infinite):
+                raise ValueError(
+                    f"{part_name}: expected finite outcomes, got {given.values[infinite][0]:g} in "
+                    f"row {given.row(np.argmax(infinite))}: correct or drop"
+                )
             factors.append(factorise(given.values))
     if not factors:
         raise ValueError(f"{name}: expected at least one column, got none")

@@ -16,6 +16,7 @@ import numpy as np
 
 from jgram.data.columns import (
     Column,
+    block_columns,
     cells,
     check_aligned,
     column,
@@ -162,16 +163,15 @@ def _split(columns: Mapping[str, Any], name: str) -> dict[str, Any]:
     for label, data in columns.items():
         values, present = cells(data, label)
         if values.ndim == 2 and values.dtype.kind == "O":
-            masked = [
-                np.where(here, part, None) for part, here in zip(values.T, present.T, strict=True)
-            ]
             try:
                 narrow(values[present], label)
                 mixed = kind_of(values[present]) != "number"
             except ValueError:
                 mixed = True
             if mixed:
-                found |= dict(zip(part_names(label, values), masked, strict=True))
+                found |= dict(
+                    zip(part_names(label, values), block_columns(values, present), strict=True)
+                )
                 continue
         found[label] = data
     return found
@@ -253,6 +253,8 @@ def _number(given: Column, label: str, scale: str) -> tuple[list[str], np.ndarra
     values = given.values
     if values.dtype.kind in "mM":
         values = values.astype(np.int64)
+    elif kind_of(values) in ("date", "duration"):
+        values = _seconds(values, label)
     if values.dtype.kind not in "biufO" or (
         values.dtype.kind == "O" and kind_of(values) != "number"
     ):
@@ -275,6 +277,15 @@ def _number(given: Column, label: str, scale: str) -> tuple[list[str], np.ndarra
     if not points.any():  # one value, or none: where it is missing is all that it says
         return [f"{label} missing"], absent[:, None]
     return [label, f"{label} missing"], np.column_stack([points, absent])
+
+
+def _seconds(values: np.ndarray, label: str) -> np.ndarray:
+    """Dates as objects in seconds since the first of them."""
+    try:
+        differences = [value - values[0] for value in values]
+    except TypeError:
+        raise ValueError(f"{label}: expected dates of one kind, got several") from None
+    return np.array([difference.total_seconds() for difference in differences])
 
 
 def _normal_scores(values: np.ndarray) -> np.ndarray:
