@@ -210,7 +210,7 @@ def _judging(*, several: bool) -> Callable[..., None]:
         plot: Plot = None,
     ) -> None:
         """Read columns, then score the one report or rank the several."""
-        from jgram.tables import read_columns
+        from jgram.data import read_columns
 
         if several != (len(report) > 1):
             raise ValueError("expected one --report to score, two or more to rank")
@@ -290,8 +290,8 @@ def issues(
 
         jgram issues labels.npz --report answers --observation features --out suspects.csv
     """
+    from jgram.data import read_columns, to_json
     from jgram.label_issues import label_issues
-    from jgram.tables import read_columns, to_json
 
     _check_out(out)
     columns = read_columns(
@@ -365,7 +365,7 @@ def annotators(
         jgram annotators answers.npz --answers answers --by accuracy --out annotators.csv
     """
     from jgram.annotators import prepare, rank_annotators
-    from jgram.tables import read_columns, to_json
+    from jgram.data import read_columns, to_json
 
     _check_out(out)
     if answers is not None and classes is not None:
@@ -455,7 +455,7 @@ def demo(
 
         jgram demo --plot employment.png
     """
-    from jgram.tables import to_json
+    from jgram.data import to_json
 
     parts = {
         "employment": (_employment(seed, draws), plot),
@@ -493,7 +493,7 @@ _DEMO = {
 
 
 def _employment(seed: int, draws: int) -> tuple[Any, dict[str, Any]]:
-    from jgram.tables import employment
+    from jgram.data import employment
 
     table = employment()
     observation = ["tax_deposits"]
@@ -514,7 +514,7 @@ def _images(seed: int, draws: int) -> tuple[Any, dict[str, Any]]:
     import jax
     import jax.numpy as jnp
 
-    from jgram.datasets import cifar10_embeddings
+    from jgram.data import cifar10_embeddings
     from jgram.simulate.policies import corrupt, mix, uniform
 
     embeddings, labels, provenance = cifar10_embeddings()
@@ -540,7 +540,7 @@ def _images(seed: int, draws: int) -> tuple[Any, dict[str, Any]]:
 
 def _ordered(columns: Mapping[str, Any], by: str, *, keep: bool) -> dict[str, Any]:
     """All columns in the order of one of them, which goes unless it is used otherwise."""
-    from jgram.checks import check_observations, encode_labels
+    from jgram.data import check_observations, encode_labels
 
     times = columns[by]
     numeric = np.asarray(times).dtype.kind in "iuf"
@@ -571,8 +571,7 @@ def _prepare(
     observation_bins: int | None = None,
 ) -> _Prepared:
     """Columns after dropping, changes and buckets, in this order."""
-    from jgram.checks import check_aligned, drop_missing
-    from jgram.tables import difference, quantile_bins
+    from jgram.data import check_aligned, difference, drop_missing, quantile_bins
 
     size, notes, prepared = check_aligned(columns), [], dict(columns)
     rows = np.arange(size)
@@ -674,8 +673,8 @@ def _present(
     plot: Path | None,
 ) -> int:
     """Print and draw a result; the exit code that goes with it."""
+    from jgram.data import to_json
     from jgram.report import Ranking
-    from jgram.tables import to_json
 
     if isinstance(found, Ranking):
         ranking, reports = found, found.reports

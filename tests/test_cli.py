@@ -406,7 +406,7 @@ def test_records_are_put_in_the_order_of_a_column(jgram, folder):
 
 
 def test_errors_of_the_library_itself_are_not_hidden(jgram, monkeypatch):
-    monkeypatch.setattr("jgram.tables.read_columns", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("jgram.data.read_columns", lambda *_, **__: 1 / 0)
     assert isinstance(jgram(SCORE).exception, ZeroDivisionError)
 
 
