@@ -270,14 +270,15 @@ def test_encode_passes_its_arguments_on(jgram, monkeypatch):
     calls = []
 
     def encode_path(*args, **kwargs):
-        calls.append((args, kwargs))
+        calls.append((args[:2], kwargs))
+        args[2].write_text("embeddings")
         return 7, 8
 
     monkeypatch.setattr("jgram.simclr.train.encode_path", encode_path)
     result = jgram("encode photos --checkpoint run --out photos.npz --resize")
     assert "7 embeddings of 8 numbers in photos.npz" in result.stdout
-    paths = tuple(Path(name) for name in ("photos", "run", "photos.npz"))
-    assert calls == [(paths, {"features": False, "resize": True})]
+    assert calls == [((Path("photos"), Path("run")), {"features": False, "resize": True})]
+    assert Path("photos.npz").read_text() == "embeddings"
 
 
 # The data cannot tell -----------------------------------------------------------------------

@@ -113,7 +113,7 @@ def say_reports(
         Column(f"log score\n± {first.confidence:.0%}", scores),
     ]
     if first.floor is not None:
-        floors = [report.log_score is not None and report.floor for report in reports]
+        floors = [None if report.log_score is None else report.floor for report in reports]
         means = [f"{x.mean:.1f} ± {x.standard_deviation:.1f}" if x else "" for x in floors]
         columns.append(Column("noise floor\n± sd", means))
         columns.append(Column("p of\nnoise", [f"{x.p_value:.3f}" if x else "" for x in floors]))
