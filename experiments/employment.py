@@ -35,7 +35,7 @@ def buckets(months: slice, bins: int, season: int | None) -> tuple[dict[str, np.
 
 def counts_score(x_hat: np.ndarray, y: np.ndarray, bins: int) -> int:
     """The square of the determinant of the table of counts, exact in integers."""
-    table = np.asarray(jgram.joint_table(x_hat, y, num_classes=bins, num_outcomes=bins))
+    table = np.asarray(jgram.gram_matrix.joint_table(x_hat, y, num_classes=bins, num_outcomes=bins))
     if bins > 4:
         return round(np.linalg.det(table) ** 2)
     return _integer_determinant([[int(cell) for cell in row] for row in table]) ** 2

@@ -31,10 +31,12 @@ from experiments.annotators import DATA, LEAST, crowd, true_quantities
 from experiments.figures import finish, panels, save
 from jgram.annotators import rank_annotators
 from jgram.datasets import cifar10, cifar10_embeddings
-from jgram.inference import compare_uncertainties, holm, noise_floor, tie_groups, uncertainties
-from jgram.influence import influence
+from jgram.influences import influence
 from jgram.kernels import RBF, median_bandwidth
 from jgram.label_issues import label_issues
+from jgram.noise import noise_floor
+from jgram.report import holm, tie_groups
+from jgram.uncertainty import compare_plugin, uncertainties
 
 SETS = {
     "clean_label": "clean",
@@ -97,7 +99,7 @@ def ranked(sets: dict[str, np.ndarray], y: np.ndarray, bandwidth: float) -> dict
     found = uncertainties(sets, y, RBF(bandwidth))
     order = sorted(found, key=lambda name: -found[name].log_score)
     pairs = {
-        (a, b): compare_uncertainties(found[a], found[b])
+        (a, b): compare_plugin(found[a], found[b])
         for i, a in enumerate(order)
         for b in order[i + 1 :]
     }
@@ -107,7 +109,7 @@ def ranked(sets: dict[str, np.ndarray], y: np.ndarray, bandwidth: float) -> dict
     volume = {name: log_determinant(labels, sets["clean"]) for name, labels in sets.items()}
     tau = kendalltau([found[name].log_score for name in sets], [-wrong[name] for name in sets])
     against_clean = {
-        name: compare_uncertainties(found[name], found["clean"]) for name in sets if name != "clean"
+        name: compare_plugin(found[name], found["clean"]) for name in sets if name != "clean"
     }
     return {
         "bandwidth": bandwidth,

@@ -2,7 +2,7 @@
 
 The observation of an item is what the *others* said of it: their label distribution ``y``, explicit
 features of the linear kernel. Every annotator ``a`` has answered other items, so that scores do not
-compare directly; but against the pool of all answers, linearised once (jgram/influence.py),
+compare directly; but against the pool of all answers, linearised once (jgram/influences.py),
 
     R_a[k, j] = mean over own answers of h[r, k] 1[label_r = j]   ->   Q_pool^-1 Q_a
 
@@ -40,10 +40,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from jgram import checks
-from jgram.diagnostics import Finding, structural_zero
-from jgram.inference import normal_quantile
-from jgram.influence import linearise
+from jgram.findings import Finding, structural_zero
+from jgram.influences import linearise
 from jgram.kernels import Kernel, linear, resolve
+from jgram.observed import observe
+from jgram.uncertainty import normal_quantile
 
 __all__ = [
     "Annotator",
@@ -236,7 +237,7 @@ class AnnotatorRanking:
             "annotators": self.records(),
             "collusions": [vars(pair) for pair in self.collusions],
             "unjudged": list(self.unjudged),
-            "findings": [finding.to_dict() for finding in self.findings],
+            "findings": [vars(finding) for finding in self.findings],
         }
 
 
@@ -519,7 +520,7 @@ def _peer_influence(record: _Record, pooled: np.ndarray, classes: Sequence[Any])
 
 
 def _refuse(record: _Record, kernel: Kernel, classes: Sequence[Any], rank: int) -> None:
-    zero = structural_zero(record.label, record.y, kernel, classes)
+    zero = structural_zero(record.label, observe(kernel, record.y), classes)
     raise ValueError(
         "expected observations that tell the classes apart, got "
         f"{zero.message if zero else f'rank {rank} of {len(classes)}'}: leave out or merge classes"

@@ -515,7 +515,7 @@ def _images(seed: int, draws: int) -> tuple[Any, dict[str, Any]]:
     import jax.numpy as jnp
 
     from jgram.datasets import cifar10_embeddings
-    from jgram.policies import corrupt, mix, uniform
+    from jgram.simulate.policies import corrupt, mix, uniform
 
     embeddings, labels, provenance = cifar10_embeddings()
     shares, keys = (0.0, 0.15, 0.3, 0.5), jax.random.split(jax.random.key(seed), 4)
@@ -706,8 +706,8 @@ def _present(
         _say(f"records of each class: {counts}")
         if answered:
             _say(
-                f"retention {first.retention:.3f}, Hadamard ratio {first.hadamard_ratio:.3g} "
-                "(both from 0 to 1)"
+                f"normalised score {first.normalised_score:.3f}, Hadamard ratio "
+                f"{first.hadamard_ratio:.3g} (both from 0 to 1)"
             )
     for level, line in _findings(reports, ranking):
         _say_finding(level, line)

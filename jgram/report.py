@@ -6,27 +6,21 @@ score, its uncertainty, its noise floor and what stands against using it. Inside
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import combinations
 from math import exp, log
 from typing import Any
 
+import jax
 import numpy as np
 
 from jgram import checks
-from jgram.diagnostics import Finding, bandwidth_sensitivity, diagnose, relabelling
-from jgram.inference import (
-    Comparison,
-    NoiseFloor,
-    Uncertainty,
-    compare_uncertainties,
-    holm,
-    noise_floor,
-    tie_groups,
-    uncertainties,
-)
-from jgram.kernels import RBF, Kernel, delta, describe, observation_kind, rbf, resolve
-from jgram.types import Array, Key
+from jgram.arrays import Array, Key
+from jgram.findings import Evidence, Finding, diagnose, relabelling
+from jgram.kernels import Kernel, describe, takes
+from jgram.noise import NoiseFloor, noise_floor
+from jgram.observed import Observed, observe
+from jgram.uncertainty import PluginComparison, Uncertainty, compare_plugin, uncertainties
 
 __all__ = ["PairComparison", "Ranking", "ScoreReport", "rank_reports", "score"]
 
@@ -47,7 +41,7 @@ class ScoreReport:
         bias: Jackknife estimate for the log score, not subtracted; ``None`` where it cannot be
             told.
         rank: Numerical rank of the Gram matrix; the score is 0 below ``num_classes``.
-        retention: ``d * score^(1 / 2d)``: 1 for perfect reports of balanced classes under
+        normalised_score: ``d * score^(1 / 2d)``: 1 for perfect reports of balanced classes under
             perfectly separating observations.
         hadamard_ratio: ``det G / prod(G_kk)`` in [0, 1]: 1 where classes' observations share
             nothing.
@@ -67,7 +61,7 @@ class ScoreReport:
     confidence: float
     bias: float | None
     rank: int
-    retention: float | None
+    normalised_score: float | None
     hadamard_ratio: float | None
     floor: NoiseFloor | None
     num_records: int
@@ -108,11 +102,11 @@ class ScoreReport:
             "num_records": self.num_records,
             "class_counts": {str(name): count for name, count in self.class_counts.items()},
             "kernel": self.kernel,
-            "retention": self.retention,
+            "normalised_score": self.normalised_score,
             "hadamard_ratio": self.hadamard_ratio,
             "floor": _floor_dict(self.floor),
             "reason": self.reason,
-            "findings": [finding.to_dict() for finding in self.findings],
+            "findings": [asdict(finding) for finding in self.findings],
         }
 
 
@@ -123,13 +117,13 @@ class PairComparison:
     Attributes:
         better: Name of the report with the higher score.
         worse: Name of the other.
-        comparison: :class:`jgram.inference.Comparison` of the better with the worse.
+        comparison: :class:`jgram.uncertainty.PluginComparison` of the better with the worse.
         adjusted_p_value: Two-sided, adjusted for all pairs by Holm's method.
     """
 
     better: str
     worse: str
-    comparison: Comparison
+    comparison: PluginComparison
     adjusted_p_value: float
 
     def to_dict(self) -> dict[str, Any]:
@@ -212,14 +206,14 @@ class Ranking:
             "reports": [report.to_dict() for report in self.reports],
             "pairs": [pair.to_dict() for pair in self.pairs],
             "tie_groups": [list(group) for group in self.tie_groups],
-            "findings": [finding.to_dict() for finding in self.findings],
+            "findings": [asdict(finding) for finding in self.findings],
         }
 
 
 def score(
     x_hat: Any,
     y: Any,
-    kernel: Kernel | None = None,
+    kernel: Kernel | str | None = None,
     *,
     name: str = "x_hat",
     classes: Sequence[Any] | None = None,
@@ -244,7 +238,7 @@ def score(
         missing: ``"drop"`` leaves out records without a label or an observation.
         key: Random key of the noise floor; ``None`` leaves the floor out.
         draws: Permutations for the floor.
-        block_length: For records in time order, see :func:`jgram.inference.noise_floor`.
+        block_length: For records in time order, see :func:`jgram.noise.noise_floor`.
         confidence: Of the interval.
 
     Returns:
@@ -278,7 +272,7 @@ def score(
 def rank_reports(
     reports: Mapping[str, Any],
     y: Any,
-    kernel: Kernel | None = None,
+    kernel: Kernel | str | None = None,
     *,
     classes: Sequence[Any] | None = None,
     num_classes: int | None = None,
@@ -300,7 +294,7 @@ def rank_reports(
         missing: ``"drop"`` leaves out a record for all reports where one lacks it.
         key: Random key of the noise floors; ``None`` leaves the floors out.
         draws: Permutations for a floor.
-        block_length: For records in time order, see :func:`jgram.inference.noise_floor`.
+        block_length: For records in time order, see :func:`jgram.noise.noise_floor`.
         confidence: Of the intervals; pairs are separated at ``1 - confidence``, adjusted for their
             number.
 
@@ -320,7 +314,7 @@ def rank_reports(
         raise ValueError(
             f"expected two reports or more to rank, got {len(reports)}: use score for one"
         )
-    scored, found, codes, values, kernel, names = _score_all(
+    scored, found, codes, names = _score_all(
         reports,
         y,
         kernel,
@@ -334,16 +328,13 @@ def rank_reports(
     )
     order = sorted(scored, key=lambda name: -found[name].log_score)
     compared = {
-        (better, worse): compare_uncertainties(found[better], found[worse], confidence=confidence)
+        (better, worse): compare_plugin(found[better], found[worse], confidence=confidence)
         for better, worse in combinations(order, 2)
     }
     adjusted = holm({pair: comparison.p_value for pair, comparison in compared.items()})
     level = 1.0 - confidence
     groups = tie_groups(order, {frozenset(pair): p for pair, p in adjusted.items()}, level)
     findings = relabelling(codes, names)
-    if isinstance(kernel, RBF):
-        sensitive = bandwidth_sensitivity(codes, values, kernel)
-        findings += [sensitive] if sensitive else []
     return Ranking(
         reports=tuple(scored[name] for name in order),
         pairs=tuple(
@@ -359,7 +350,7 @@ def rank_reports(
 def _score_all(
     reports: Mapping[str, Any],
     y: Any,
-    kernel: Kernel | None,
+    kernel: Kernel | str | None,
     *,
     classes: Sequence[Any] | None,
     num_classes: int | None,
@@ -368,7 +359,7 @@ def _score_all(
     draws: int,
     block_length: int,
     confidence: float,
-) -> tuple[dict[str, ScoreReport], dict[str, Uncertainty], dict[str, Any], Any, Kernel, Any]:
+) -> tuple[dict[str, ScoreReport], dict[str, Uncertainty], dict[str, Any], Any]:
     """Check, score and diagnose all reports: one door, one pass over the kernel."""
     if _OBSERVATIONS in reports:
         raise ValueError(
@@ -380,11 +371,11 @@ def _score_all(
     checks.check_aligned(columns)
     y = columns.pop(_OBSERVATIONS)
     codes, names, warnings = _encode(columns, classes, num_classes)
-    observed = checks.check_observations(y, kind=observation_kind(kernel))
-    if kernel is None:
-        kernel = delta if observed.kind == "categorical" else rbf
-    kernel = resolve(kernel, observed.values)
-    found = uncertainties(codes, observed.values, kernel, num_classes=len(names))
+    checked = checks.check_observations(y, kind="auto" if kernel is None else takes(kernel))
+    fitting = "delta" if checked.kind == "categorical" else "rbf"
+    with jax.enable_x64(True):
+        observed = observe(fitting if kernel is None else kernel, checked.values)
+    found = uncertainties(codes, observed, num_classes=len(names))
     scored = {}
     for name, labels in codes.items():
         floor = None
@@ -392,24 +383,67 @@ def _score_all(
             floor = noise_floor(
                 key,
                 labels,
-                observed.values,
-                kernel,
+                observed,
                 num_classes=len(names),
                 draws=draws,
                 block_length=block_length,
             )
-        findings = diagnose(labels, observed.values, kernel, found[name], names, floor)
+        findings = diagnose(Evidence(labels, observed, names, found[name], floor))
         findings += [
             Finding("input", "note", text, "make sure that this is meant")
-            for text in (*warnings, *observed.warnings)
+            for text in (*warnings, *checked.warnings)
         ]
         scored[name] = _record(
-            name, labels, found[name], kernel, names, floor, findings, confidence
+            name, labels, found[name], observed, names, floor, findings, confidence
         )
-    return scored, found, codes, observed.values, kernel, names
+    return scored, found, codes, names
 
 
 _OBSERVATIONS = "y"
+
+
+def holm(p_values: dict[Any, float]) -> dict[Any, float]:
+    """Holm's adjustment of p-values for looking at all of them.
+
+    Example:
+        >>> holm({"a": 0.01, "b": 0.04, "c": 0.03})
+        {'a': 0.03, 'b': 0.06, 'c': 0.06}
+    """
+    adjusted, largest = {}, 0.0
+    for passed, name in enumerate(sorted(p_values, key=p_values.__getitem__)):
+        largest = max(largest, min(1.0, (len(p_values) - passed) * p_values[name]))
+        adjusted[name] = largest
+    return {name: adjusted[name] for name in p_values}
+
+
+def tie_groups(
+    order: list[Any], p_values: dict[frozenset[Any], float], level: float = 0.05
+) -> list[list[Any]]:
+    """The largest runs of the order in which no pair can be separated.
+
+    Groups may overlap: the first may not be separable from the second, nor the second from the
+    third, while the first and the third are.
+
+    Args:
+        order: Names, best first.
+        p_values: Adjusted p-value of every pair.
+        level: A pair at or above cannot be separated.
+
+    Example:
+        >>> pairs = {frozenset("ab"): 0.5, frozenset("bc"): 0.5, frozenset("ac"): 0.01}
+        >>> tie_groups(list("abc"), pairs)
+        [['a', 'b'], ['b', 'c']]
+    """
+    groups: list[list[Any]] = []
+    for start in range(len(order)):
+        stop = start + 1
+        while stop < len(order) and all(
+            p_values[frozenset((order[stop], other))] >= level for other in order[start:stop]
+        ):
+            stop += 1
+        if not groups or order[stop - 1] not in groups[-1]:
+            groups.append(order[start:stop])
+    return groups
 
 
 def _encode(
@@ -437,7 +471,7 @@ def _record(
     name: str,
     labels: Any,
     found: Uncertainty,
-    kernel: Kernel,
+    observed: Observed,
     names: Sequence[Any],
     floor: NoiseFloor | None,
     findings: list[Finding],
@@ -459,12 +493,12 @@ def _record(
         confidence=confidence,
         bias=found.bias,
         rank=found.rank,
-        retention=d * exp(value / (2 * d)) if known else 0.0,
+        normalised_score=d * exp(value / (2 * d)) if known else 0.0,
         hadamard_ratio=hadamard if known else 0.0,
         floor=floor,
         num_records=n,
         class_counts=dict(zip(names, counts.tolist(), strict=True)),
-        kernel=describe(kernel),
+        kernel=describe(observed.kernel),
         findings=tuple(findings),
     )
 

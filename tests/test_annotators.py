@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from jgram.annotators import Answers, prepare, rank_annotators
-from jgram.influence import influence
+from jgram.influences import influence
 from jgram.kernels import RBF, linear
 
 

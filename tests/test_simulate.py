@@ -10,8 +10,9 @@ import pytest
 
 from experiments import policies as experiment_1
 from experiments.kernels import FourierRBF
-from jgram import policies, simulate
+from jgram import simulate
 from jgram.kernels import RBF
+from jgram.simulate import policies
 from tests import oracles
 
 PUBLISHED = json.loads((Path(experiment_1.__file__).with_name("published.json")).read_text())
@@ -19,7 +20,7 @@ SCORES = {"score": simulate.table_log_score}
 
 
 def transitions(d, levels=(0.0, 0.2, 0.5)):
-    every = (policies.uniform(d), policies.merge(d))
+    every = (policies.uniform(d), policies.merge_classes(d))
     return jnp.stack([jnp.stack([policies.mix(pi, p) for p in levels]) for pi in every])
 
 

@@ -14,9 +14,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jgram.kernels import is_concrete
-from jgram.sampling import multinomial
-from jgram.types import Array, Float, Int, Key
+from jgram.arrays import Array, Float, Int, Key, is_concrete
+from jgram.simulate.sampling import multinomial
 
 __all__ = [
     "MIXED_AS_PUBLISHED",
@@ -24,7 +23,7 @@ __all__ = [
     "corrupt",
     "corrupt_counts",
     "group_up_down",
-    "merge",
+    "merge_classes",
     "mix",
     "mixed",
     "normal",
@@ -94,11 +93,11 @@ def row_similar(experiment: Float[Array, "m d"]) -> Float[Array, "d d"]:
     return _to(jnp.argmax(jnp.where(jnp.eye(d, dtype=bool), -jnp.inf, cosine), axis=1))
 
 
-def merge(num_classes: int, first: int = 0, second: int = 1) -> Float[Array, "d d"]:
+def merge_classes(num_classes: int, first: int = 0, second: int = 1) -> Float[Array, "d d"]:
     """Two labels become the first of them, the others stay ("Merge 0/1 to 0").
 
     Example:
-        >>> merge(3)
+        >>> merge_classes(3)
         Array([[1., 0., 0.],
                [1., 0., 0.],
                [0., 0., 1.]], dtype=float32)
@@ -207,7 +206,7 @@ def corrupt(
         ValueError: The transition is not square, or, where concrete, not row-stochastic.
 
     Example:
-        >>> corrupt(jax.random.key(0), jnp.array([0, 1, 2]), merge(3))
+        >>> corrupt(jax.random.key(0), jnp.array([0, 1, 2]), merge_classes(3))
         Array([0, 0, 2], dtype=int32)
     """
     transition = _checked(transition)
@@ -237,7 +236,7 @@ def corrupt_counts(
             sum to one.
 
     Example:
-        >>> corrupt_counts(jax.random.key(0), jnp.array([10, 20]), merge(2))
+        >>> corrupt_counts(jax.random.key(0), jnp.array([10, 20]), merge_classes(2))
         Array([[10,  0],
                [20,  0]], dtype=int32)
     """

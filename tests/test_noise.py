@@ -5,17 +5,23 @@ import numpy as np
 import pytest
 
 import jgram
-from jgram import inference
-from jgram.inference import holm, tie_groups, uncertainties
+from jgram import noise, uncertainty
+from jgram.report import holm, tie_groups
+from jgram.uncertainty import uncertainties
 
 DELTA, KEY = jgram.delta, jax.random.key(0)
+
+
+def compare(first, second, y, kernel, num_classes=None, confidence=0.95):
+    found = uncertainties({"a": first, "b": second}, y, kernel, num_classes=num_classes)
+    return uncertainty.compare_plugin(found["a"], found["b"], confidence=confidence)
 
 
 def categorical(n=1500, d=3, noise=0.2, seed=0):
     rng = np.random.default_rng(seed)
     truth = rng.integers(0, d, n)
     y = np.where(rng.random(n) < 0.3, rng.integers(0, d, n), truth)
-    x_hat = np.where(rng.random(n) < noise, rng.integers(0, d, n), truth)
+    x_hat = np.where(rng.random(n) < wrong, rng.integers(0, d, n), truth)
     return truth, x_hat, y
 
 
@@ -32,7 +38,7 @@ def test_standard_error_is_that_of_fresh_samples_and_of_the_bootstrap():
         found = uncertainties({"truth": truth, "noisy": x_hat}, y, jgram.Delta(3))
         scores.append(found["noisy"].log_score)
         errors.append(found["noisy"].standard_error)
-        comparison = inference.compare_uncertainties(found["truth"], found["noisy"])
+        comparison = uncertainty.compare_plugin(found["truth"], found["noisy"])
         differences.append(comparison.log_ratio)
         paired.append(comparison.standard_error)
     assert np.mean(errors) == pytest.approx(np.std(scores, ddof=1), rel=0.2)
@@ -48,7 +54,7 @@ def test_standard_error_is_that_of_fresh_samples_and_of_the_bootstrap():
 def test_bootstrap_of_records_is_the_weights_of_the_score(kernel):
     _, x_hat, y = numeric(n=200, d=2)
     found = jgram.bootstrap(jax.random.key(1), x_hat, y, kernel, draws=20)
-    rng = inference._host_generator(jax.random.key(1))
+    rng = noise._host_generator(jax.random.key(1))
     weights = rng.multinomial(200, np.full(200, 1 / 200), size=20)[3]
     rows = np.repeat(np.arange(200), weights)
     expected = jgram.plugin_log_score(x_hat[rows], y[rows].astype(np.float32), kernel)
@@ -78,18 +84,18 @@ def test_comparison_is_the_ratio_of_determinants_whatever_the_experiment():
         share: np.where(rng.random(n) < share, rng.integers(0, d, n), truth) for share in (0.1, 0.3)
     }
     determinants = {
-        share: np.linalg.det(np.asarray(jgram.joint_table(x, truth)) / n)
+        share: np.linalg.det(np.asarray(jgram.gram_matrix.joint_table(x, truth)) / n)
         for share, x in reports.items()
     }
-    for noise in (0.1, 0.5):
-        y = np.where(rng.random(n) < noise, rng.integers(0, d, n), truth)
-        found = jgram.compare(reports[0.1], reports[0.3], y, jgram.Delta(d), confidence=0.9999)
+    for wrong in (0.1, 0.5):
+        y = np.where(rng.random(n) < wrong, rng.integers(0, d, n), truth)
+        found = compare(reports[0.1], reports[0.3], y, jgram.Delta(d), confidence=0.9999)
         low, high = found.determinant_ratio_interval
         assert low < determinants[0.1] / determinants[0.3] < high
         assert found.probability > 0.999
         assert found.p_value < 1e-3
         assert found.determinant_ratio == pytest.approx(np.exp(found.log_ratio / 2))
-    reverse = jgram.compare(reports[0.3], reports[0.1], y, jgram.Delta(d))
+    reverse = compare(reports[0.3], reports[0.1], y, jgram.Delta(d))
     assert reverse.log_ratio == pytest.approx(-found.log_ratio)
     assert reverse.probability == pytest.approx(1 - found.probability)
 
@@ -97,15 +103,15 @@ def test_comparison_is_the_ratio_of_determinants_whatever_the_experiment():
 def test_comparisons_without_a_score_are_said_not_invented():
     _, x_hat, y = categorical(200)
     constant = np.zeros(200, int)
-    won = jgram.compare(x_hat, constant, y, jgram.Delta(3), num_classes=3)
+    won = compare(x_hat, constant, y, jgram.Delta(3), num_classes=3)
     assert (won.log_ratio, won.probability) == (np.inf, 1.0)
     assert won.p_value < 1e-6
-    lost = jgram.compare(constant, x_hat, y, jgram.Delta(3), num_classes=3)
+    lost = compare(constant, x_hat, y, jgram.Delta(3), num_classes=3)
     assert lost.probability < 1e-6
     assert lost.determinant_ratio == 0.0
-    neither = jgram.compare(constant, constant, y, jgram.Delta(3), num_classes=3)
+    neither = compare(constant, constant, y, jgram.Delta(3), num_classes=3)
     assert (neither.log_ratio, neither.probability, neither.p_value) == (0.0, 0.5, 1.0)
-    same = jgram.compare(x_hat, x_hat, y, jgram.Delta(3))
+    same = compare(x_hat, x_hat, y, jgram.Delta(3))
     assert (same.log_ratio, same.probability, same.p_value) == (0.0, 0.5, 1.0)
 
 
@@ -137,7 +143,7 @@ def test_tables_of_fixed_margins_are_those_of_permutations():
     """Chi-square of every possible table of a small case against the exact probabilities."""
     x_hat, y = np.array([0, 0, 0, 1, 1]), np.array([0, 0, 1, 1, 1])
     rng = np.random.default_rng(0)
-    tables = inference._tables_with_margins(rng, np.bincount(y), np.bincount(x_hat), 20_000)
+    tables = noise._tables_with_margins(rng, np.bincount(y), np.bincount(x_hat), 20_000)
     assert (tables.sum(axis=2) == np.bincount(y)).all()
     assert (tables.sum(axis=1) == np.bincount(x_hat)).all()
     # The first cell is hypergeometric: 2 draws from 3 + 2.
@@ -180,10 +186,10 @@ def test_a_key_fixes_the_draws():
 
 def test_many_sizes_compile_a_few_times():
     _, x_hat, y = categorical(1200)
-    before = inference._linearise_all._cache_size()
+    before = uncertainty._linearise_all._cache_size()
     for n in range(1000, 1050, 2):
         uncertainties({"": x_hat[:n]}, y[:n], jgram.Delta(3), num_classes=3)
-    assert inference._linearise_all._cache_size() - before <= 6
+    assert uncertainty._linearise_all._cache_size() - before <= 6
 
 
 def test_padding_changes_nothing():
@@ -191,7 +197,7 @@ def test_padding_changes_nothing():
         _, x_hat, y = records
         found = uncertainties({"": x_hat}, y, kernel)[""]
         with jax.enable_x64(True):
-            alone = jgram.linearise(x_hat, y, kernel)
+            alone = jgram.influences.linearise(x_hat, y, kernel)
         assert found.log_score == pytest.approx(float(alone.log_score), abs=1e-9)
         own = np.asarray(alone.influence)[np.arange(77), x_hat]
         np.testing.assert_allclose(found.contributions, 2 * (own - 3), atol=1e-8)
@@ -210,7 +216,7 @@ def test_adjustment_and_groups():
     [
         (lambda x, y: uncertainties({}, y, DELTA), "at least one report"),
         (lambda x, y: uncertainties({"a": x, "b": x[1:]}, y, DELTA), "same records"),
-        (lambda x, y: jgram.compare(x, x, y, DELTA, confidence=1.0), r"confidence in \(0, 1\)"),
+        (lambda x, y: compare(x, x, y, DELTA, confidence=1.0), r"confidence in \(0, 1\)"),
         (lambda x, y: jgram.noise_floor(KEY, x, y, DELTA, draws=0), "draws >= 1"),
         (lambda x, y: jgram.noise_floor(KEY, x, y, DELTA, block_length=999), "block_length"),
         (lambda x, y: jgram.bootstrap(KEY, 0 * x, y, DELTA, num_classes=2), "finite log score"),

@@ -12,22 +12,24 @@ means, it gives *exactly*, not only to first order, the log score after any one 
 relabelled, by the matrix determinant lemma.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from jgram.determinant import Elimination, eliminate_gram, eliminate_sums
-from jgram.gram import (
-    BLOCK_SIZE,
-    gram_state,
+from jgram.arrays import (
+    HIGHEST,
+    Array,
+    ArrayLike,
+    Float,
+    Shaped,
+    check_lengths,
     infer_num_classes,
-    kernel_product,
-    memberships,
-    normalised_sums,
+    report_matrix,
 )
-from jgram.kernels import HIGHEST, RBF, Delta, Kernel, is_explicit, resolve
-from jgram.types import Array, ArrayLike, Float, Shaped
+from jgram.determinant import Elimination
+from jgram.kernels import Kernel, rbf
+from jgram.observed import BLOCK_SIZE, Frame, Observed, observe
 
 __all__ = [
     "Linearisation",
@@ -66,8 +68,8 @@ class Linearisation(NamedTuple):
 
 def influence(
     x_hat: Shaped[ArrayLike, "n ..."],
-    y: Shaped[ArrayLike, "n ..."],
-    kernel: Kernel,
+    y: Shaped[ArrayLike, "n ..."] | Observed,
+    kernel: Kernel | str = rbf,
     *,
     num_classes: int | None = None,
     weights: Shaped[ArrayLike, " n"] | None = None,
@@ -99,8 +101,8 @@ def influence(
 
 def linearise(
     x_hat: Shaped[ArrayLike, "n ..."],
-    y: Shaped[ArrayLike, "n ..."],
-    kernel: Kernel,
+    y: Shaped[ArrayLike, "n ..."] | Observed,
+    kernel: Kernel | str = rbf,
     *,
     num_classes: int | None = None,
     weights: Shaped[ArrayLike, " n"] | None = None,
@@ -117,10 +119,11 @@ def linearise(
         ((4, 2), (2, 2))
     """
     d = infer_num_classes(x_hat, num_classes)
-    kernel = resolve(kernel, y)
-    if is_explicit(kernel):
-        return _explicit(x_hat, jnp.asarray(y), kernel, d, weights)
-    return _implicit(x_hat, jnp.asarray(y), kernel, d, weights, block_size)
+    observed = observe(kernel, y, block_size=block_size)
+    check_lengths(x_hat, observed.size, weights)
+    z = report_matrix(x_hat, d, weights, observed.dtype)
+    frame = observed.frame(x_hat, d, weights)
+    return linearise_frame(frame, observed.squares, jnp.sum(z))
 
 
 def contributions(
@@ -142,7 +145,7 @@ def contributions(
         Array([-1.5, -1.5, -1.5, -1.5,  6. ], dtype=float32)
     """
     d = linearisation.influence.shape[1]
-    z = memberships(x_hat, d, None, linearisation.influence.dtype)
+    z = report_matrix(x_hat, d, None, linearisation.influence.dtype)
     return 2.0 * (jnp.sum(z * linearisation.influence, axis=1) - d)
 
 
@@ -169,7 +172,7 @@ def leave_one_out(
         -0.2356 -0.2356
     """
     d = linearisation.influence.shape[1]
-    z = memberships(x_hat, d, weights, linearisation.influence.dtype)
+    z = report_matrix(x_hat, d, weights, linearisation.influence.dtype)
     share = jnp.sum(z, axis=1) / linearisation.total
     return _log_ratio(linearisation, -z) - 2 * d * jnp.log1p(-share)
 
@@ -200,7 +203,7 @@ def relabelling_gains(
 
 
 def _log_ratio(linearisation: Linearisation, change: Array) -> Array:
-    """Log of the ratio of determinants when row ``n`` of the memberships changes by ``change[n]``.
+    """Log of the ratio of determinants when row ``n`` of the reports changes by ``change[n]``.
 
     ``M' = M + phi c^T / N`` gives ``det G' / det G = (1 + c.h / N)^2 + (c^T G^-1 c) r / N^2``.
     """
@@ -214,72 +217,14 @@ def _log_ratio(linearisation: Linearisation, change: Array) -> Array:
     return jnp.where(left, jnp.log1p(jnp.where(left, excess, 0.0)), -jnp.inf)
 
 
-def _project(kernel: Any, y: Array, matrix: Array) -> Array:
-    """``features(y) @ matrix``; a gather under the delta kernel."""
-    if isinstance(kernel, Delta):
-        return matrix[y]
-    return jnp.matmul(kernel.features(y), matrix, precision=HIGHEST)
-
-
-def _explicit(x_hat: Any, y: Array, kernel: Any, d: int, weights: Any) -> Linearisation:
-    state = gram_state(x_hat, y, kernel, num_classes=d, weights=weights)
-    means = normalised_sums(state)
-    found = eliminate_sums(means)
-    full = found.rank == d
-    lengths = jnp.linalg.norm(means, axis=1)
-    lengths = jnp.where(lengths > 0, lengths, 1.0)
-    if means.shape[1] < d:  # rank-deficient by construction
-        upper, basis = jnp.eye(d, dtype=means.dtype), jnp.zeros((means.shape[1], d), means.dtype)
-    else:
-        basis, upper = jnp.linalg.qr((means / lengths[:, None]).T)
-        upper = jnp.where(full, upper, jnp.eye(d, dtype=means.dtype))
-    inverse_upper = jax.scipy.linalg.solve_triangular(upper, jnp.eye(d, dtype=means.dtype))
-    inverse_upper = jnp.where(full, inverse_upper / lengths[:, None], 0.0)
-    inside = _project(kernel, y, basis)  # [n, d] coordinates in the span of the class means
-    if isinstance(kernel, Delta):
-        squares = jnp.ones(len(y), means.dtype)
-    else:
-        squares = jnp.sum(kernel.features(y) ** 2, axis=1)
+def linearise_frame(frame: Frame, squares: Array, total: Array) -> Linearisation:
+    """:func:`linearise` from a frame and ``squares[n] = K(y_n, y_n)``."""
+    inside, inverse = frame.inside, frame.inverse_factor
     return Linearisation(
-        elimination=found,
-        influence=jnp.matmul(inside, inverse_upper.T, precision=HIGHEST),
-        inverse=jnp.matmul(inverse_upper, inverse_upper.T, precision=HIGHEST),
-        residual=jnp.maximum(squares - jnp.sum(inside**2, axis=1), 0.0),
-        lengths=jnp.linalg.norm(means, axis=1),
-        total=jnp.sum(state.counts).astype(means.dtype),
-    )
-
-
-def _implicit(
-    x_hat: Any, y: Array, kernel: Any, d: int, weights: Any, block_size: int
-) -> Linearisation:
-    dtype = jnp.result_type(y.dtype, jnp.float32)
-    z = memberships(x_hat, d, weights, dtype)
-    total = jnp.sum(z)
-    mean = kernel_product(kernel, y, z, block_size=block_size) / total
-    squares = jnp.ones(len(y), dtype) if isinstance(kernel, RBF) else jax.vmap(kernel)(y, y)
-    return linearise_products(mean, z, squares, total)
-
-
-def linearise_products(mean: Array, z: Array, squares: Array, total: Array) -> Linearisation:
-    """:func:`linearise` from ``mean = K Z / N``, memberships and ``squares[n] = K(y_n, y_n)``."""
-    d, dtype = z.shape[1], mean.dtype
-    gram = jnp.matmul(z.T, mean, precision=HIGHEST) / total
-    gram = 0.5 * (gram + gram.T)
-    found = eliminate_gram(gram)
-    full = found.rank == d
-    lengths = jnp.sqrt(jnp.maximum(jnp.diagonal(gram), 0.0))
-    scale = jnp.where(lengths > 0, lengths, 1.0)
-    unit = jnp.where(full, gram / scale[:, None] / scale, jnp.eye(d, dtype=dtype))
-    lower = jnp.linalg.cholesky(unit)
-    inverse_lower = jax.scipy.linalg.solve_triangular(lower, jnp.eye(d, dtype=dtype), lower=True)
-    inverse_lower = jnp.where(full, inverse_lower / scale, 0.0)
-    inside = jnp.matmul(mean, inverse_lower.T, precision=HIGHEST)
-    return Linearisation(
-        elimination=found,
-        influence=jnp.matmul(inside, inverse_lower, precision=HIGHEST),
-        inverse=jnp.matmul(inverse_lower.T, inverse_lower, precision=HIGHEST),
-        lengths=lengths,
+        elimination=frame.elimination,
+        influence=jnp.matmul(inside, inverse.T, precision=HIGHEST),
+        inverse=jnp.matmul(inverse, inverse.T, precision=HIGHEST),
+        lengths=frame.lengths,
         residual=jnp.maximum(squares - jnp.sum(inside**2, axis=1), 0.0),
         total=total,
     )

@@ -1,22 +1,23 @@
 """Findings: what stands between a score and a decision, each with its number and what to do."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jgram.determinant import default_tolerance
-from jgram.gram import gram
-from jgram.inference import NoiseFloor, Uncertainty, compare_uncertainties, uncertainties
-from jgram.kernels import RBF, Delta, Kernel, is_explicit, resolve
+from jgram.kernels import Kernel
+from jgram.noise import NoiseFloor
+from jgram.observed import Features, Observed
+from jgram.uncertainty import Uncertainty, compare_plugin, uncertainties
 
 __all__ = [
+    "FINDINGS",
+    "Evidence",
     "Finding",
     "IndependenceCheck",
-    "bandwidth_sensitivity",
     "conditional_independence",
     "diagnose",
     "relabelling",
@@ -46,22 +47,18 @@ class Finding:
     advice: str
     value: float | int | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        """The finding as JSON-able data."""
-        return asdict(self)
 
-
-def structural_zero(x_hat: Any, y: Any, kernel: Kernel, classes: Sequence[Any]) -> Finding | None:
+def structural_zero(x_hat: Any, observed: Observed, classes: Sequence[Any]) -> Finding | None:
     """Why the log score is ``-inf`` however many records there are, or ``None`` where it is not so.
 
     Args:
         x_hat: Labels ``[n]`` or soft reports ``[n, d]``.
-        y: Observations ``[n, ...]``.
-        kernel: A resolved kernel.
+        observed: Observations, bound to their kernel.
         classes: The ``d`` class names.
 
     Example:
-        >>> structural_zero(np.array([0, 1]), np.zeros((2, 1)), RBF(1.0), ["a", "b", "c"]).message
+        >>> observed = observe("rbf", np.zeros((2, 1)))
+        >>> structural_zero(np.array([0, 1]), observed, ["a", "b", "c"]).message
         "class 'c' is never reported: the score is 0 by definition"
     """
     d = len(classes)
@@ -86,131 +83,65 @@ def structural_zero(x_hat: Any, y: Any, kernel: Kernel, classes: Sequence[Any]) 
             "leave the class out of classes=, or merge it with another in all reports",
             len(missing),
         )
-    if isinstance(kernel, Delta):
-        outcomes = len(np.unique(np.asarray(y)))
-        if outcomes < d:
-            return Finding(
-                "too few outcomes",
-                "fatal",
-                f"{outcomes} distinct outcomes cannot tell {d} classes apart: the score is 0 for "
-                "every report",
-                f"observe at least {d} distinct outcomes: more bins, or a second observation",
-                outcomes,
-            )
-    elif is_explicit(kernel):
-        one = jnp.asarray(y)[:1]
-        features = kernel.features(one).shape[1]  # type: ignore[attr-defined]
-        if features < d:
-            return Finding(
-                "too few features",
-                "fatal",
-                f"{features} features cannot span {d} classes: the Gram matrix has rank at most "
-                f"{features}, the score is 0 for every report",
-                f"use rbf, whose rank is full, features of {d} or more dimensions, or the top-"
-                f"{features} volume, plugin_log_score(..., rank={features})",
-                features,
-            )
-    else:
-        values = np.asarray(y)
-        distinct = len(np.unique(values.reshape(len(values), -1), axis=0))
-        if distinct < d:
-            return Finding(
-                "too few outcomes",
-                "fatal",
-                f"{distinct} distinct observations cannot tell {d} classes apart: the score is 0 "
-                "for every report",
-                f"observe at least {d} distinct values",
-                distinct,
-            )
+    if observed.rank_bound < d:
+        return _too_few(observed, d)
     return None
 
 
-def diagnose(
-    x_hat: Any,
-    y: Any,
-    kernel: Kernel,
-    found: Uncertainty,
-    classes: Sequence[Any],
-    floor: NoiseFloor | None = None,
-) -> list[Finding]:
-    """All findings about one report, the gravest first.
+def _too_few(observed: Observed, d: int) -> Finding:
+    bound = observed.rank_bound
+    if isinstance(observed, Features):
+        return Finding(
+            "too few features",
+            "fatal",
+            f"{bound} features cannot span {d} classes: the Gram matrix has rank at most {bound}, "
+            "the score is 0 for every report",
+            f"use rbf, whose rank is full, features of {d} or more dimensions, or the top-{bound} "
+            f"volume, plugin_log_score(..., rank={bound})",
+            bound,
+        )
+    return Finding(
+        "too few outcomes",
+        "fatal",
+        f"{bound} distinct outcomes cannot tell {d} classes apart: the score is 0 for every report",
+        f"observe at least {d} distinct values: more bins, or a second observation",
+        bound,
+    )
 
-    Args:
+
+class Evidence(NamedTuple):
+    """What the findings about one report look at.
+
+    Attributes:
         x_hat: Labels ``[n]`` or soft reports ``[n, d]``.
-        y: Observations ``[n, ...]``.
-        kernel: The resolved kernel of the score.
-        found: Its :class:`jgram.inference.Uncertainty`.
+        observed: Observations, bound to their kernel.
         classes: The ``d`` class names.
+        uncertainty: The report's :class:`jgram.uncertainty.Uncertainty`.
         floor: Its noise floor, where it was computed.
+    """
+
+    x_hat: Any
+    observed: Observed
+    classes: Sequence[Any]
+    uncertainty: Uncertainty
+    floor: NoiseFloor | None = None
+
+
+def diagnose(evidence: Evidence) -> list[Finding]:
+    """All findings about one report; only the fatal one where there is no score.
 
     Example:
-        >>> from jgram.kernels import Delta
         >>> x_hat = y = np.repeat([0, 1], 20)
-        >>> found = uncertainties({"": x_hat}, y, Delta(2))[""]
-        >>> [finding.name for finding in diagnose(x_hat, y, Delta(2), found, ["no", "yes"])]
+        >>> found = uncertainties({"": x_hat}, y, "delta")[""]
+        >>> evidence = Evidence(x_hat, observe("delta", y), ["no", "yes"], found)
+        >>> [finding.name for finding in diagnose(evidence)]
         ['rare class']
     """
-    findings = []
-    fatal = structural_zero(x_hat, y, kernel, classes)
-    if fatal:
-        return [fatal]
-    if not np.isfinite(found.log_score):
-        return [_merged(x_hat, y, kernel, found, classes)]
-    counts = _class_counts(x_hat, len(classes))
-    rarest = int(np.argmin(counts))
-    if counts[rarest] < RARE:
-        alone = counts[rarest] < 2
-        findings.append(
-            Finding(
-                "rare class",
-                "warning",
-                f"class {classes[rarest]!r} is reported {counts[rarest]:g} times"
-                + (
-                    ": with one record there is no unbiased score and no bias estimate"
-                    if alone
-                    else ""
-                ),
-                f"intervals want about {RARE} records of every class: merge some or collect more",
-                float(counts[rarest]),
-            )
-        )
-    if found.near_singular:
-        findings.append(
-            Finding(
-                "near singular",
-                "warning",
-                f"the standard error of the log score is {found.standard_error:.2f}: the score is "
-                "so near zero that intervals do not hold",
-                "treat the report as not separable from noise; collect more records or better "
-                "observations",
-                found.standard_error,
-            )
-        )
-    smallest = float(found.pivots[-1])
-    if smallest < NEAR_MIXTURE:
-        inflation = np.diagonal(found.inverse) * found.lengths**2
-        worst = int(np.argmax(inflation))
-        findings.append(
-            Finding(
-                "near mixture",
-                "note",
-                f"the observations of class {classes[worst]!r} are nearly a mixture of other "
-                f"classes' (relative distance {smallest:.3f})",
-                "the score rests on this class; an observation that tells it apart would help most",
-                smallest,
-            )
-        )
-    if floor is not None and (floor.margin is None or floor.p_value >= 0.05):
-        findings.append(
-            Finding(
-                "inside the noise",
-                "warning",
-                f"labels permuted at random score as high with probability {floor.p_value:.2f}",
-                "the data cannot tell this report from labels without any information",
-                floor.p_value,
-            )
-        )
-    return findings
+    for look in FATAL:
+        found = look(evidence)
+        if found is not None:
+            return [found]
+    return [found for look in FINDINGS if (found := look(evidence)) is not None]
 
 
 def _class_counts(x_hat: Any, d: int) -> np.ndarray:
@@ -218,13 +149,18 @@ def _class_counts(x_hat: Any, d: int) -> np.ndarray:
     return values.sum(axis=0) if values.ndim == 2 else np.bincount(values, minlength=d)
 
 
-def _merged(
-    x_hat: Any, y: Any, kernel: Kernel, found: Uncertainty, classes: Sequence[Any]
-) -> Finding:
+def _no_score_possible(evidence: Evidence) -> Finding | None:
+    return structural_zero(evidence.x_hat, evidence.observed, evidence.classes)
+
+
+def _merged_classes(evidence: Evidence) -> Finding | None:
     """Names the classes in the smallest combination that the observations do not see."""
+    found, classes = evidence.uncertainty, evidence.classes
+    if np.isfinite(found.log_score):
+        return None
     d = len(classes)
     with jax.enable_x64(True):
-        matrix = np.asarray(gram(x_hat, y, kernel, num_classes=d), np.float64)
+        matrix = np.asarray(evidence.observed.class_gram(evidence.x_hat, d), np.float64)
     scale = np.sqrt(np.abs(np.diagonal(matrix)))
     scale = np.where(scale > 0, scale, 1.0)
     values, vectors = np.linalg.eigh(matrix / scale[:, None] / scale)
@@ -247,6 +183,72 @@ def _merged(
         "merge the two classes, or observe something that differs between them",
         found.rank,
     )
+
+
+def _rare_class(evidence: Evidence) -> Finding | None:
+    counts = _class_counts(evidence.x_hat, len(evidence.classes))
+    rarest = int(np.argmin(counts))
+    if counts[rarest] >= RARE:
+        return None
+    alone = ": with one record there is no unbiased score and no bias estimate"
+    return Finding(
+        "rare class",
+        "warning",
+        f"class {evidence.classes[rarest]!r} is reported {counts[rarest]:g} times"
+        + (alone if counts[rarest] < 2 else ""),
+        f"intervals want about {RARE} records of every class: merge some or collect more",
+        float(counts[rarest]),
+    )
+
+
+def _near_singular(evidence: Evidence) -> Finding | None:
+    error = evidence.uncertainty.standard_error
+    if not evidence.uncertainty.near_singular:
+        return None
+    return Finding(
+        "near singular",
+        "warning",
+        f"the standard error of the log score is {error:.2f}: the score is so near zero that "
+        "intervals do not hold",
+        "treat the report as not separable from noise; collect more records or better observations",
+        error,
+    )
+
+
+def _near_mixture(evidence: Evidence) -> Finding | None:
+    found = evidence.uncertainty
+    smallest = float(found.pivots[-1])
+    if smallest >= NEAR_MIXTURE:
+        return None
+    worst = int(np.argmax(np.diagonal(found.inverse) * found.lengths**2))
+    return Finding(
+        "near mixture",
+        "note",
+        f"the observations of class {evidence.classes[worst]!r} are nearly a mixture of other "
+        f"classes' (relative distance {smallest:.3f})",
+        "the score rests on this class; an observation that tells it apart would help most",
+        smallest,
+    )
+
+
+def _inside_the_noise(evidence: Evidence) -> Finding | None:
+    floor = evidence.floor
+    if floor is None or (floor.margin is not None and floor.p_value < 0.05):
+        return None
+    return Finding(
+        "inside the noise",
+        "warning",
+        f"labels permuted at random score as high with probability {floor.p_value:.2f}",
+        "the data cannot tell this report from labels without any information",
+        floor.p_value,
+    )
+
+
+FATAL = (_no_score_possible, _merged_classes)
+"""Why there is no score: the first that applies stands alone."""
+
+FINDINGS = (_rare_class, _near_singular, _near_mixture, _inside_the_noise)
+"""What to know of a score. A new finding is one function in this tuple."""
 
 
 def relabelling(reports: Mapping[str, Any], classes: Sequence[Any]) -> list[Finding]:
@@ -300,42 +302,6 @@ def _best_permutation(table: np.ndarray) -> np.ndarray:
         left[row, :] = -1.0
         left[:, column] = -1.0
     return partner
-
-
-def bandwidth_sensitivity(
-    reports: Mapping[str, Any], y: Any, kernel: RBF, *, factors: Sequence[float] = (0.5, 2.0)
-) -> Finding | None:
-    """Whether the order of the reports depends on the bandwidth.
-
-    Under the model it cannot, beyond sampling error: every kernel orders reports alike.
-
-    Args:
-        reports: Name to labels ``[n]``.
-        y: Observations ``[n, ...]``.
-        kernel: The RBF kernel in use.
-        factors: Multiples of its bandwidth to try.
-
-    Returns:
-        A finding where some pair is separated at one bandwidth and separated the other way, or
-        changes order at all, at another; else ``None``.
-    """
-    kernel = resolve(kernel, y)  # type: ignore[assignment]
-    orders = {}
-    for factor in (1.0, *factors):
-        scaled = RBF(kernel.bandwidth * factor)
-        found = uncertainties(dict(reports), y, scaled)
-        orders[factor] = sorted(found, key=lambda name: -found[name].log_score)
-    changed = [factor for factor in factors if orders[factor] != orders[1.0]]
-    if not changed:
-        return None
-    return Finding(
-        "bandwidth",
-        "note",
-        f"the order of the reports is another one at {' and '.join(f'{f:g}' for f in changed)} "
-        f"times the bandwidth: {' > '.join(orders[changed[0]])}",
-        "reports that change places are not separated; do not act on their order",
-        float(len(changed)),
-    )
 
 
 @dataclass(frozen=True)
@@ -423,7 +389,7 @@ def conditional_independence(
         for report in found.values():
             if not np.isfinite(report.log_score):
                 raise ValueError(f"expected finite log scores, got -inf through {name!r}")
-        comparison = compare_uncertainties(found["a"], found["b"])
+        comparison = compare_plugin(found["a"], found["b"])
         ratios[name], errors[name] = comparison.log_ratio, comparison.standard_error
         parts.append(found["a"].contributions - found["b"].contributions)
     paired = np.stack(parts).astype(np.float64)

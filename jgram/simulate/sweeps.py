@@ -1,11 +1,11 @@
-"""Ground truth, and sweeps of thousands of corrupted reports.
+"""Sweeps: thousands of corrupted reports at once.
 
 Scores of categorical observations, Hamming and l2 errors are functions of the contingency table
 alone, so a sweep draws tables, not records: truth ``counts[x, y]`` and a transition give
-``counts[x, y, x_hat]`` exactly (:func:`jgram.policies.corrupt_counts`), at a cost independent of
-the number of records (:func:`sweep`). Continuous observations need the records, with the kernel
-evaluated once for all reports (:func:`sweep_records`). Sweeps run in 64-bit arithmetic, whatever
-``jax_enable_x64`` says.
+``counts[x, y, x_hat]`` exactly (:func:`jgram.simulate.policies.corrupt_counts`), at a cost
+independent of the number of records (:func:`sweep`). Continuous observations need the records, with
+the kernel evaluated once for all reports (:func:`sweep_records`). Sweeps run in 64-bit arithmetic,
+whatever ``jax_enable_x64`` says.
 """
 
 import math
@@ -17,30 +17,23 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jgram.determinant import log_determinant, log_determinant_of_sums
-from jgram.gram import kernel_product
-from jgram.kernels import HIGHEST, Kernel, as_pytree, is_explicit, resolve
-from jgram.policies import corrupt, corrupt_counts
-from jgram.sampling import multinomial
-from jgram.types import Array, Float, Int, Key, Num
+from jgram.arrays import Array, Float, Int, Key, Num
+from jgram.determinant import log_determinant_of_sums
+from jgram.kernels import Kernel
+from jgram.observed import observe
+from jgram.simulate.policies import corrupt, corrupt_counts
 
 __all__ = [
     "Trial",
-    "imbalanced_prior",
-    "low_rank_experiment",
-    "quantile_buckets",
-    "random_experiment",
     "sweep",
     "sweep_records",
     "table_log_score",
     "tidy",
     "trial",
     "trial_key",
-    "truth",
-    "truth_counts",
 ]
 
-Score = Callable[[Array], Array]
+TableScore = Callable[[Array], Array]
 
 
 class Trial(NamedTuple):
@@ -55,108 +48,6 @@ class Trial(NamedTuple):
     scores: dict[str, Any]
     hamming: Any
     l2: Any
-
-
-def random_experiment(
-    key: Key[Array, ""], num_classes: int, num_outcomes: int | None = None
-) -> Float[Array, "m d"]:
-    """A random experiment ``P[y, x]``: uniform entries, columns normalised (section 5.1).
-
-    Example:
-        >>> random_experiment(jax.random.key(0), 5).shape
-        (5, 5)
-    """
-    weights = jax.random.uniform(key, (num_outcomes or num_classes, num_classes))
-    return weights / jnp.sum(weights, axis=0)
-
-
-def low_rank_experiment(key: Key[Array, ""], num_classes: int, rank: int) -> Float[Array, "d d"]:
-    """A random experiment of prescribed rank: the last columns are mixtures of the first ``rank``.
-
-    Both the first columns and the mixing weights are uniform on the simplex.
-
-    Raises:
-        ValueError: ``rank`` is not in 1..d.
-
-    Example:
-        >>> P = low_rank_experiment(jax.random.key(0), 4, rank=2)
-        >>> int(jnp.linalg.matrix_rank(P, rtol=1e-5))
-        2
-
-    Reference: "Robustness under conditional linear dependence", appendix.
-    """
-    if not 1 <= rank <= num_classes:
-        raise ValueError(f"expected rank in 1..{num_classes}, got {rank}")
-    key_basis, key_mixture = jax.random.split(key)
-    basis = jax.random.dirichlet(key_basis, jnp.ones(num_classes), (rank,))
-    mixture = jax.random.dirichlet(key_mixture, jnp.ones(rank), (num_classes - rank,))
-    mixed = jnp.matmul(mixture, basis, precision=jax.lax.Precision.HIGHEST)
-    return jnp.concatenate([basis, mixed]).T
-
-
-def imbalanced_prior(num_classes: int, first: float = 0.7) -> Float[Array, " d"]:
-    """The first label with probability ``first``, the others alike.
-
-    Example:
-        >>> print(imbalanced_prior(4))
-        [0.7 0.1 0.1 0.1]
-    """
-    rest = jnp.full(num_classes - 1, (1.0 - first) / max(num_classes - 1, 1))
-    return jnp.concatenate([jnp.array([first], rest.dtype), rest])
-
-
-def truth(
-    key: Key[Array, ""],
-    n: int,
-    experiment: Float[Array, "m d"],
-    prior: Float[Array, " d"] | None = None,
-) -> tuple[Int[Array, " n"], Int[Array, " n"]]:
-    """True labels ``x`` and outcomes ``y`` of ``n`` records; the prior is uniform unless given.
-
-    Example:
-        >>> x, y = truth(jax.random.key(0), 100, jnp.eye(3))
-        >>> bool((x == y).all())
-        True
-    """
-    key_x, key_y = jax.random.split(key)
-    prior = jnp.ones(experiment.shape[1]) if prior is None else prior
-    x = jax.random.categorical(key_x, jnp.log(prior), shape=(n,))
-    return x, jax.random.categorical(key_y, jnp.log(experiment.T)[x], axis=1)
-
-
-def truth_counts(
-    key: Key[Array, ""],
-    n: Int[Array, ""] | int,
-    experiment: Float[Array, "m d"],
-    prior: Float[Array, " d"] | None = None,
-) -> Int[Array, "d m"]:
-    """Contingency table ``counts[x, y]`` of ``n`` records, drawn without the records.
-
-    Args:
-        key: A typed ``jax.random.key``.
-        n: Number of records, up to ``2^31``; may be traced.
-        experiment: ``P[y, x]``, columns sum to one.
-        prior: Probabilities of the true labels; uniform unless given.
-
-    Example:
-        >>> int(truth_counts(jax.random.key(0), 10**9, jnp.eye(3)).sum())
-        1000000000
-    """
-    m, d = experiment.shape
-    prior = jnp.full(d, 1.0 / d) if prior is None else jnp.asarray(prior)
-    joint = (prior[:, None] * experiment.T).ravel()
-    return multinomial(key, jnp.asarray(n), joint).reshape(d, m)
-
-
-def quantile_buckets(y: Float[Array, " n"], num_buckets: int) -> Int[Array, " n"]:
-    """Observations as the number of the empirical quantile bucket they fall in.
-
-    Example:
-        >>> quantile_buckets(jnp.array([3.0, 1.0, 2.0, 4.0]), 2)
-        Array([1, 0, 0, 1], dtype=int32)
-    """
-    edges = jnp.quantile(y, jnp.arange(1, num_buckets) / num_buckets)
-    return jnp.searchsorted(edges, y).astype(jnp.int32)
 
 
 def table_log_score(table: Num[Array, "m d"]) -> Float[Array, ""]:
@@ -185,7 +76,7 @@ def trial(
     key: Key[Array, ""],
     counts: Int[Array, "d m"],
     transition: Float[Array, "d d"],
-    scores: Mapping[str, Score],
+    scores: Mapping[str, TableScore],
 ) -> Trial:
     """One corrupted report: its scores and its errors.
 
@@ -202,7 +93,7 @@ def trial(
         A :class:`Trial` of scalars.
 
     Example:
-        >>> from jgram.policies import mix, uniform
+        >>> from jgram.simulate.policies import mix, uniform
         >>> counts = jnp.array([[50, 0], [0, 50]])
         >>> int(trial(jax.random.key(0), counts, mix(uniform(2), 0.0), {}).hamming)
         0
@@ -223,7 +114,7 @@ def sweep(
     key: Key[Array, ""],
     counts: Int[Array, "... d m"],
     transitions: Float[Array, "... d d"],
-    scores: Mapping[str, Score],
+    scores: Mapping[str, TableScore],
     *,
     trials: int,
     memory: float = 2.0**28,
@@ -252,7 +143,7 @@ def sweep(
         ValueError: Shapes that do not fit.
 
     Example:
-        >>> from jgram.policies import mix, uniform
+        >>> from jgram.simulate.policies import mix, uniform
         >>> transitions = jnp.stack([mix(uniform(2), p) for p in (0.0, 0.5, 1.0)])
         >>> truth = jnp.array([[60, 20], [10, 70]])
         >>> found = sweep(jax.random.key(0), truth, transitions, {"log": table_log_score}, trials=9)
@@ -310,7 +201,7 @@ def sweep_records(
 
     Example:
         >>> from jgram.kernels import RBF
-        >>> from jgram.policies import normal
+        >>> from jgram.simulate.policies import normal
         >>> x = jnp.arange(40) % 2
         >>> sweep_records(
         ...     jax.random.key(0), x, 1.0 * x, normal(2, 0.5), RBF(1.0), trials=3
@@ -320,10 +211,9 @@ def sweep_records(
     transitions = jnp.asarray(transitions)
     *shape, d, _ = transitions.shape
     with jax.enable_x64(True):
-        y = jnp.asarray(y, float)
-        kernel = as_pytree(resolve(kernel, y))
+        observed = observe(kernel, jnp.asarray(y, float))
         return _in_chunks(
-            lambda cells, numbers: _record_chunk(key, x, y, transitions, cells, numbers, kernel),
+            lambda cells, numbers: _record_chunk(key, x, observed, transitions, cells, numbers),
             shape,
             trials,
             memory / (16.0 * len(x) * d),
@@ -365,26 +255,18 @@ def _chunk(key, counts, transitions, cells, numbers, scores):
 
 
 @jax.jit
-def _record_chunk(key, x, y, transitions, cells, numbers, kernel):
+def _record_chunk(key, x, observed, transitions, cells, numbers):
     transitions = transitions.reshape(-1, *transitions.shape[-2:])
     d = transitions.shape[-1]
     x_hat = jax.vmap(lambda cell, t: corrupt(trial_key(key, cell, t), x, transitions[cell]))(
         cells, numbers
     )
-    z = jax.nn.one_hot(x_hat, d, dtype=y.dtype) / len(x)  # [reports, n, d]
-    if is_explicit(kernel):
-        sums = jnp.einsum("rnd,nm->rdm", z, kernel.features(y), precision=HIGHEST)
-        scores = jax.vmap(log_determinant_of_sums)(sums)
-    else:
-        flat = jnp.moveaxis(z, 1, 0).reshape(len(x), -1)
-        product = kernel_product(kernel, y, flat).reshape(len(x), -1, d)
-        grams = jnp.einsum("rna,nrb->rab", z, product, precision=HIGHEST)
-        scores = jax.vmap(log_determinant)(grams)
+    scores = jax.vmap(lambda report: observed.eliminate(report, d).log_determinant)(x_hat)
     squares = (x_hat - x) ** 2
     return Trial(
         {"log_score": scores},
         jnp.sum(squares > 0, axis=1),
-        jnp.sqrt(jnp.sum(squares, axis=1, dtype=y.dtype)),
+        jnp.sqrt(jnp.sum(squares, axis=1, dtype=observed.dtype)),
     )
 
 

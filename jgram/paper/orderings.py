@@ -28,8 +28,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jgram.gram import infer_num_classes
-from jgram.types import Float
+from jgram.arrays import Float
+from jgram.gram_matrix import infer_num_classes
 
 __all__ = [
     "Blackwell",

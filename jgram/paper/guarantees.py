@@ -72,7 +72,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jgram.orderings import (
+from jgram.paper.orderings import (
     aspect_ratio,
     balance,
     check_experiment,

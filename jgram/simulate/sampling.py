@@ -16,7 +16,7 @@ import math
 import jax
 import jax.numpy as jnp
 
-from jgram.types import Array, Float, Int, Key
+from jgram.arrays import Array, Float, Int, Key
 
 __all__ = ["binomial", "multinomial"]
 
