@@ -26,12 +26,10 @@ itself leaves ``kap`` and ``G`` (a rank-2 downdate, ``D`` and ``tau`` held), in 
     k0 = kap - kt zt / N     al = k0 P k0     be = k0 P zt     ga = zt P zt
     h  = Re{ N [(N - be) P k0 + al P zt] / [(N - be)^2 - al ga] }
 
-``weights`` are frequencies: one of the ``w`` copies is left out, and every figure equals that of the
-records repeated. With ``groups`` (duplicates, patients, weeks) the whole group leaves.
+``weights`` are frequencies: one of the ``w`` copies is left out, and every figure equals that of
+the records repeated. With ``groups`` (duplicates, patients, weeks) the whole group leaves.
 
-Observations and kernel come as one binding, ``observed``, with ``size``, ``squares`` (``K(y, y)``)
-and ``kernel_pass``; only ``groups`` need its ``within(z, groups)``, the kernel product
-restricted to pairs of one group.
+Observations and kernel come as one binding (:func:`jgram.observed.observe`).
 """
 
 from functools import partial
@@ -40,29 +38,15 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.optimize import linear_sum_assignment
-from scipy.special import gammaln
 
-from jgram.types import Array, ArrayLike, Bool, Float, Int, Shaped
+from jgram.arrays import Array, ArrayLike, Float, Int, Shaped
 
 __all__ = [
-    "ESTIMABLE",
     "Payoffs",
-    "Retention",
-    "align",
-    "block_length",
-    "blocks",
     "noise_tests",
     "pair_payoffs",
     "payoffs",
-    "records_needed",
-    "retention",
-    "sign_test",
 ]
-
-ESTIMABLE = 3.0
-"""Standard errors by which the better report's mean payoff must exceed 0 before a share of it, or
-an order, is stated."""
 
 
 class Payoffs(NamedTuple):
@@ -86,15 +70,6 @@ class Payoffs(NamedTuple):
     seen: Float[Array, ""]
 
 
-class Retention(NamedTuple):
-    """``a_m / a_l`` with Fieller's interval; ``[0, inf]`` and 0 where it is not ``estimable``."""
-
-    ratio: Float[Array, "..."]
-    lower: Float[Array, "..."]
-    upper: Float[Array, "..."]
-    estimable: Bool[Array, "..."]
-
-
 def payoffs(
     observed: Any,
     reports: Shaped[ArrayLike, "k n ..."],
@@ -114,7 +89,8 @@ def payoffs(
             zeros where missing.
         num_classes: ``d``; the largest label plus one where it is left out.
         weights: Frequencies ``[n]``.
-        groups: Group ``0..n-1`` of each record; groups are left out, and sampled, as a whole.
+        groups: Group ``0..n-1`` of each record, concrete; groups are left out, and sampled, as a
+            whole.
 
     Returns:
         :class:`Payoffs`.
@@ -220,7 +196,7 @@ class _Centred(NamedTuple):
         both = jnp.concatenate([columns, self.rows[:, None] * columns], axis=1)
         sums = jax.ops.segment_sum(both, groups, n)[groups]
         plain, by_row = jnp.split(sums, 2, axis=1)
-        found = observed.within(columns, groups) - by_row
+        found = _within(observed, columns, groups) - by_row
         found = found + (self.mean - self.rows)[:, None] * plain
         return found[:, 0], found[:, 1:], plain[:, 0], plain[:, 1:]
 
@@ -232,21 +208,17 @@ def _paid(observed, z, weights, rows, kernel_centre, squared_norm, groups) -> Pa
         n = kernel.total
         shares = weights @ jnp.mean(z, axis=0) / n
         centre = jnp.where(weights[:, None] > 0, jnp.mean(z, axis=0) - shares, 0.0)
-        directions = jnp.maximum(jnp.sum(shares > 0) - 1, 0)
         kap = kernel.product(kernel_centre - jnp.outer(rows, shares), weights)
         if groups is None:
             own, own_centre = kernel.own, kernel.own[:, None] * centre
             left, k0 = n - 1, kap - own_centre / jnp.maximum(n - 1, 1)
         else:
-            groups = jnp.asarray(groups)
+            groups = np.asarray(groups)
             own, own_centre, size, sums = kernel.within(observed, centre, weights, groups)
             left = jnp.maximum(n - size, 1)
             k0 = kap - (own_centre + own[:, None] * sums / left[:, None]) / n
         gram = _symmetric(centre.T @ (weights[:, None] * (kap - own_centre / n)) / n)
-        volume = jnp.maximum(weights @ own, _tiny(gram)) / (n * (n - 1))
-        noise = jnp.maximum(shares, 0.5 / n) * volume
-        mean_own = jnp.maximum(weights @ kernel.own, _tiny(gram)) / (n - 1)
-        tau = 2 * jnp.sqrt(jnp.maximum(directions * kernel.spread, _tiny(gram))) / mean_own
+        noise, tau = _noise(kernel, shares, own, weights)
         if groups is None:
             h = _score_without_own(gram, noise, tau, k0, centre, left)
         else:
@@ -259,11 +231,30 @@ def _paid(observed, z, weights, rows, kernel_centre, squared_norm, groups) -> Pa
         covariance = _covariance(values, means, weights, groups)
         spread = jnp.einsum("nd,n,kne->kde", centre, weights, z - of_report[:, None]) / n
         crossed = jnp.einsum("kab,bc,lcd,da->kl", spread, scorer, spread, scorer)
-        unexplained = jnp.maximum(kernel.spread - _explained(gram, noise, volume), 0.0)
+        explained = gram / jnp.maximum(shares, 0.5 / n)[:, None]
+        unexplained = jnp.maximum(kernel.spread - jnp.sum(explained * explained.T), 0.0)
         copies = (weights @ own / jnp.maximum(weights @ kernel.own, _tiny(gram))) ** 2
         covariance = covariance + unexplained * copies * crossed / n**2
         differences = jnp.sum(h * (z[0] - z[1 % z.shape[0]]), axis=1)
         return Payoffs(values, differences, weights, means, covariance, jnp.mean(means))
+
+
+def _within(observed, columns, groups):
+    """The kernel times ``columns``, over pairs of records of one group."""
+    order = np.argsort(groups, kind="stable")
+    starts = np.searchsorted(groups[order], groups[order])
+    last = starts + np.bincount(groups)[groups[order]] - 1
+    place = np.arange(len(order)) - starts
+    entry = jax.vmap(lambda i, j: observed.block(i[None], j[None])[0, 0])
+    order, starts, last = jnp.asarray(order), jnp.asarray(starts), jnp.asarray(last)
+
+    def add(shift, total):
+        other = order[jnp.minimum(starts + shift, last)]
+        found = jnp.where(starts + shift <= last, entry(order, other), 0.0)
+        return total + found[:, None] * columns[other]
+
+    total = jax.lax.fori_loop(0, int(place.max()) + 1, add, jnp.zeros_like(columns))
+    return jnp.zeros_like(columns).at[order].set(total)
 
 
 def _scorer(gram, noise, tau):
@@ -300,10 +291,14 @@ def _score_without_group(gram, noise, tau, k0, centre, weights, left, groups):
     return jax.lax.map(one, (k0, groups), batch_size=1024)
 
 
-def _explained(gram, noise, volume):
-    """Mean square of the centred kernel matrix that class means explain."""
-    scaled = gram * volume / noise[:, None]
-    return jnp.sum(scaled * scaled.T)
+def _noise(kernel, shares, own, weights):
+    """What noise leaves of a class in the Gram matrix, ``D``, and its level ``tau``."""
+    n, tiny = kernel.total, _tiny(shares)
+    directions = jnp.maximum(jnp.sum(shares > 0) - 1, 0)
+    volume = jnp.maximum(weights @ own, tiny) / (n * jnp.maximum(n - 1, 1))
+    level = jnp.sqrt(jnp.maximum(directions * kernel.spread, tiny))
+    mean = jnp.maximum(weights @ kernel.own, tiny) / jnp.maximum(n - 1, 1)
+    return jnp.maximum(shares, 0.5 / n) * volume, 2 * level / mean
 
 
 def _covariance(values, means, weights, groups):
@@ -316,6 +311,114 @@ def _covariance(values, means, weights, groups):
     sums = jax.ops.segment_sum((weights * deviations).T, groups, n)
     count = jnp.sum(jax.ops.segment_sum(weights, groups, n) > 0)
     return sums.T @ sums / total**2 * count / jnp.maximum(count - 1, 1)
+
+
+def noise_tests(
+    observed: Any,
+    reports: Shaped[ArrayLike, "k n ..."],
+    *,
+    num_classes: int | None = None,
+    weights: Shaped[ArrayLike, " n"] | None = None,
+) -> Float[Array, " k"]:
+    """P-values of "this report has nothing to do with the observations", one a report.
+
+    Two statistics, both with the moments of *all* permutations of the report's labels in closed
+    form, none drawn. The payoff under a scorer that the other reports make (linear in the labels:
+    normal), which is the more powerful where another report is informative; and
+    ``sum_ij (H K H)_ij z_i . z_j / q`` (a chi-squared statistic under the delta kernel: gamma),
+    which does not need the others. The p-value is twice the smaller one.
+
+    Args:
+        observed: Observations and kernel.
+        reports: ``k`` reports, as in :func:`payoffs`; missing labels are allowed.
+        num_classes: ``d``.
+        weights: Frequencies ``[n]``.
+
+    Returns:
+        ``[k]``; 1 for constant reports and fewer than five records.
+
+    Reference:
+        Kazi-Aoual, Hitier, Sabatier and Lebreton, *Refined approximations to permutation tests for
+        multivariate inference*, 1995, for the moments.
+    """
+    z = _memberships(observed, reports, num_classes)
+    k, n, d = z.shape
+    w = jnp.ones(n, z.dtype) if weights is None else jnp.asarray(weights, z.dtype)
+    flat = jnp.moveaxis(z, 0, 1).reshape(n, -1)
+    columns = w[:, None] * jnp.concatenate([jnp.ones((n, 1), z.dtype), flat], axis=1)
+    found = observed.kernel_pass(columns, weights=w)
+    products = jnp.moveaxis(found.product[:, 1:].reshape(n, k, d), 1, 0)
+    everyone = _Centred.of(observed.squares, w, found.product[:, 0], found.squared_norm)
+    total, total_product = jnp.sum(z, axis=0), jnp.sum(products, axis=0)
+
+    def one(memberships, product):
+        labelled = jnp.sum(memberships, axis=1)
+        own = _own_statistic(observed, memberships, w * labelled, product, everyone.spread)
+        if k == 1:
+            return own
+        other = (total - memberships) / (k - 1), (total_product - product) / (k - 1)
+        linear = _linear_statistic(observed, memberships, w, *other, everyone.spread)
+        return jnp.minimum(1.0, 2 * jnp.minimum(own, linear))
+
+    with jax.default_matmul_precision("highest"):
+        return jax.lax.map(lambda both: one(*both), (z, products))
+
+
+def _subset(observed, weights, rows, spread):
+    """The centred kernel matrix of some records, its mean square taken from all."""
+    kernel = _Centred.of(observed.squares, weights, rows, jnp.zeros(()))
+    return kernel._replace(spread=spread)
+
+
+def _own_statistic(observed, z, w, product, spread):
+    """P-value of ``sum_ij (H K H)_ij z_i . z_j / q`` under permutations, by a gamma law."""
+    kernel = _subset(observed, w, jnp.sum(product, axis=1), spread)
+    n = jnp.maximum(kernel.total, 5.0)
+    shares = w @ z / n
+    centre = jnp.where(w[:, None] > 0, z - shares, 0.0)
+    scale = 1 / jnp.maximum(shares, 0.5 / n)
+    smooth = n * kernel.product(product - jnp.outer(kernel.rows * kernel.total, shares), w)
+    statistic = jnp.sum(w[:, None] * centre * smooth * scale)
+    cross = (centre.T @ (w[:, None] * centre)) * scale
+    lengths = centre**2 @ scale
+    squares = w @ kernel.own**2
+    k1, k2 = w @ kernel.own, spread * n * (n - 1) + squares
+    z1, z2, z_squares = w @ lengths, jnp.sum(cross * cross.T), w @ lengths**2
+    mean = k1 * z1 / (n - 1)
+    pairs = 2 * ((n - 1) * k2 - k1**2) * ((n - 1) * z2 - z1**2)
+    own = (n * (n + 1) * squares - (n - 1) * (k1**2 + 2 * k2)) * (
+        n * (n + 1) * z_squares - (n - 1) * (z1**2 + 2 * z2)
+    )
+    variance = pairs / ((n - 1) ** 2 * (n + 1) * (n - 2))
+    variance = variance + own / ((n + 1) * n * (n - 1) * (n - 2) * (n - 3))
+    usable = (kernel.total >= 5) & (mean > 0) & (variance > 1e-9 * mean**2)
+    mean, variance = jnp.where(usable, mean, 1.0), jnp.where(usable, variance, 1.0)
+    tail = jax.scipy.special.gammaincc(
+        mean**2 / variance, jnp.maximum(statistic, 0.0) * mean / variance
+    )
+    return jnp.where(usable, tail, 1.0)
+
+
+def _linear_statistic(observed, z, w, other, other_product, spread):
+    """P-value of the payoffs under the scorer of the other reports, by the normal law."""
+    copies = jnp.sum(other, axis=1)
+    scoring = w * copies
+    kernel = _subset(observed, scoring, jnp.sum(other_product, axis=1), spread)
+    n = jnp.maximum(kernel.total, 2.0)
+    shares = w @ other / n
+    centre = other - jnp.outer(copies, shares)
+    kap = kernel.product(other_product - jnp.outer(kernel.rows * kernel.total, shares), scoring)
+    k0 = kap - kernel.own[:, None] * centre / n
+    gram = _symmetric(centre.T @ (w[:, None] * k0) / n)
+    h = k0 @ jnp.real(_scorer(gram, *_noise(kernel, shares, kernel.own, scoring)))
+    w = w * jnp.sum(z, axis=1)
+    size = jnp.maximum(jnp.sum(w), 2.0)
+    h, z = h - w @ h / size, z - w @ z / size
+    statistic = jnp.sum(w[:, None] * h * z)
+    variance = jnp.sum((h.T @ (w[:, None] * h)) * (z.T @ (w[:, None] * z))) / (size - 1)
+    usable = variance > 0
+    tail = jax.scipy.stats.norm.sf(statistic / jnp.sqrt(jnp.where(usable, variance, 1.0)))
+    return jnp.where(usable, tail, 1.0)
 
 
 def _memberships(observed, reports, num_classes):
@@ -349,210 +452,3 @@ def _symmetric(matrix):
 
 def _tiny(array):
     return jnp.finfo(array.dtype).tiny ** 0.5
-
-
-def sign_test(
-    differences: Float[ArrayLike, " n"],
-    weights: Float[ArrayLike, " n"] | None = None,
-    groups: Int[ArrayLike, " n"] | None = None,
-) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """Whether two reports may be swapped: random signs of the differences of their payoffs.
-
-    Where the reports are exchangeable, the signs of the differences are random given all else,
-    because swapping two reports leaves the scorer as it is. The sum over its root mean square under
-    random signs is compared with the normal distribution.
-
-    Args:
-        differences: ``[n]``, :attr:`Payoffs.differences`.
-        weights: Frequencies ``[n]``; each copy has a sign of its own.
-        groups: ``[n]``; groups (:func:`blocks` of records in time order) are swapped as a whole.
-
-    Returns:
-        ``z``, positive where the first report is the better one, and the two-sided p-value; 0 and 1
-        where the reports do not differ.
-
-    Example:
-        >>> z, p = sign_test(jnp.array([1.0, 1.0, 1.0, -1.0]))
-        >>> float(z)
-        1.0
-    """
-    differences = jnp.asarray(differences)
-    w = jnp.ones_like(differences) if weights is None else jnp.asarray(weights, differences.dtype)
-    if groups is None:
-        squares = jnp.sum(w * differences**2)
-    else:
-        sums = jax.ops.segment_sum(w * differences, groups, differences.shape[0])
-        squares = jnp.sum(sums**2)
-    z = jnp.sum(w * differences) / jnp.sqrt(jnp.where(squares > 0, squares, 1.0))
-    return z, 2 * jax.scipy.stats.norm.sf(jnp.abs(z))
-
-
-def retention(
-    means: Float[ArrayLike, "... 2"],
-    covariance: Float[ArrayLike, "... 2 2"],
-    quantile: Float[ArrayLike, ""] | float,
-) -> Retention:
-    """What the second report retains of the first: ``a_2 / a_1`` with Fieller's interval,
-
-    ``{r: (a_2 - r a_1)^2 <= quantile^2 Var(a_2 - r a_1)}``.
-
-    Args:
-        means: ``(a_1, a_2)``.
-        covariance: Of the means.
-        quantile: Standard errors, 1.96 for one interval of 95%.
-
-    Returns:
-        :class:`Retention`; not estimable where ``a_1`` is below :data:`ESTIMABLE` standard errors
-        or the set is unbounded.
-
-    Example:
-        >>> found = retention(jnp.array([2.0, 1.0]), 0.01 * jnp.eye(2), 1.96)
-        >>> [round(float(value), 3) for value in found[:3]]
-        [0.5, 0.394, 0.614]
-
-    Reference:
-        E. C. Fieller, *Some problems in interval estimation*, 1954.
-    """
-    means, covariance = jnp.asarray(means), jnp.asarray(covariance)
-    best, other = means[..., 0], means[..., 1]
-    square = jnp.asarray(quantile) ** 2
-    a = best**2 - square * covariance[..., 0, 0]
-    b = best * other - square * covariance[..., 0, 1]
-    c = other**2 - square * covariance[..., 1, 1]
-    known = jnp.maximum(best, 0) ** 2 > ESTIMABLE**2 * covariance[..., 0, 0]
-    known &= (best > 0) & (a > 0)
-    root = jnp.sqrt(jnp.maximum(jnp.where(known, b**2 - a * c, 0.0), 0.0))
-    a = jnp.where(known, a, 1.0)
-    return Retention(
-        jnp.where(known, other / jnp.where(known, best, 1.0), 0.0),
-        jnp.where(known, (b - root) / a, 0.0),
-        jnp.where(known, (b + root) / a, jnp.inf),
-        known,
-    )
-
-
-def records_needed(
-    differences: Float[ArrayLike, " n"],
-    weights: Float[ArrayLike, " n"] | None = None,
-    groups: Int[ArrayLike, " n"] | None = None,
-    *,
-    power: float = 0.8,
-    level: float = 0.95,
-) -> Float[Array, ""]:
-    """How many records like these :func:`sign_test` needs to separate the two reports.
-
-    ``n ((q_level + q_power) / z)^2`` with ``z`` the statistic of these ``n`` records: mean and
-    spread of the differences are taken to stay.
-
-    Args:
-        differences: ``[n]``.
-        weights: Frequencies ``[n]``.
-        groups: Groups ``[n]``.
-        power: Wanted probability of separating them.
-        level: One minus the size of the two-sided test.
-
-    Returns:
-        The number, these records included; infinite where the reports do not differ.
-
-    Example:
-        >>> float(records_needed(jnp.array([1.0, 1.0, 1.0, -1.0]))).__round__(1)
-        31.4
-    """
-    z, _ = sign_test(differences, weights, groups)
-    size = jnp.asarray(differences).shape[0] if weights is None else jnp.sum(jnp.asarray(weights))
-    quantile = jax.scipy.stats.norm.ppf
-    wanted = quantile((1 + level) / 2) + quantile(power)
-    return size * (wanted / z) ** 2
-
-
-def block_length(values: Float[ArrayLike, " n"]) -> int:
-    """A length of blocks within which payoffs in time order depend on each other.
-
-    Politis and White's automatic choice for the block bootstrap: autocorrelations up to twice the
-    lag after which none is significant, tapered; ``(3 g^2 n / (2 s^2))^(1/3)`` with ``s`` their
-    sum and ``g`` their sum weighted by the lag.
-
-    Args:
-        values: Payoffs, or differences of payoffs, in order of time ``[n]``; concrete.
-
-    Returns:
-        Records a block, 1 to ``n / 10``.
-
-    Example:
-        >>> block_length(np.random.default_rng(0).normal(size=300))
-        1
-
-    Reference:
-        Politis and White, *Automatic block-length selection for the dependent bootstrap*, 2004.
-    """
-    values = np.asarray(values, float)
-    n = len(values)
-    centred = values - values.mean()
-    spread = centred @ centred
-    if n < 10 or spread == 0:
-        return 1
-    longest = min(n // 2, int(3 * np.sqrt(n)))
-    spectrum = np.abs(np.fft.rfft(centred, 2 * n)) ** 2
-    correlations = np.fft.irfft(spectrum)[: longest + 1] / spread
-    bound, quiet = 2 * np.sqrt(np.log10(n) / n), max(5, int(np.sqrt(np.log10(n))))
-    loud = np.flatnonzero(np.abs(correlations) > bound)
-    gaps = np.flatnonzero(np.diff(np.append(loud, longest + quiet + 1)) > quiet)
-    last = loud[gaps[0]]
-    if last == 0:
-        return 1
-    lags = np.arange(1, min(2 * last, longest) + 1)
-    taper = np.clip(2 * (1 - lags / (2 * last)), 0, 1)
-    total = 1 + 2 * np.sum(taper * correlations[lags])
-    weighted = 2 * np.sum(taper * lags * correlations[lags])
-    length = np.ceil((1.5 * weighted**2 / max(total, 0.1) ** 2 * n) ** (1 / 3))
-    return int(np.clip(length, 1, max(n // 10, 1)))
-
-
-def blocks(size: int, length: int) -> Int[np.ndarray, " n"]:
-    """Groups of ``length`` consecutive records (the last block may be shorter).
-
-    Example:
-        >>> blocks(5, 2)
-        array([0, 0, 1, 1, 2])
-    """
-    return np.arange(size) // length
-
-
-def align(
-    reports: Int[ArrayLike, "k n"], num_classes: int
-) -> tuple[Int[np.ndarray, "k n"], Int[np.ndarray, "k d"]]:
-    """Rename the classes of every report to those of the first, where that clearly helps.
-
-    The scores of the paper are blind to a relabelling; payoffs are not. The best renaming maximises
-    the sum of the matched cells ``(n_ab - n_a n_b / n) / sqrt(n_a n_b)`` of the cross table. It is
-    used where it beats the names as they are by more than chance would: ``sqrt(2 d / n)`` (the
-    spread of such a gain for unrelated reports) times ``2 + sqrt(2 log d!)`` (the choice among
-    ``d!`` renamings).
-
-    Args:
-        reports: Labels ``[k, n]``, negative where missing; concrete.
-        num_classes: ``d``.
-
-    Returns:
-        The reports with classes renamed, and the new name of every class, ``[k, d]``.
-
-    Example:
-        >>> reports = np.array([[0, 1] * 50, [1, 0] * 50])
-        >>> align(reports, 2)[1].tolist()
-        [[0, 1], [1, 0]]
-    """
-    reports = np.asarray(reports)
-    d, first = num_classes, reports[0]
-    names = np.tile(np.arange(d), (len(reports), 1))
-    for number, other in enumerate(reports[1:], 1):
-        both = (first >= 0) & (other >= 0)
-        n = max(int(both.sum()), 1)
-        cells = np.bincount(other[both] * d + first[both], minlength=d * d).reshape(d, d)
-        rows, columns = cells.sum(1, keepdims=True), cells.sum(0, keepdims=True)
-        scaled = (cells - rows * columns / n) / np.sqrt(np.maximum(rows * columns, 1))
-        _, best = linear_sum_assignment(scaled, maximize=True)
-        gain = scaled[np.arange(d), best].sum() - np.trace(scaled)
-        if gain > np.sqrt(2 * d / n) * (2 + np.sqrt(2 * gammaln(d + 1))):
-            names[number] = best
-    aligned = np.where(reports >= 0, np.take_along_axis(names, np.maximum(reports, 0), 1), reports)
-    return aligned, names
