@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jgram.arrays import Array, ArrayLike, Bool, Float, Int
+from jgram.arrays import Array, ArrayLike, Bool, Float, Int, Num
 
 __all__ = [
     "ESTIMABLE",
@@ -34,7 +34,7 @@ class Retention(NamedTuple):
 
 def sign_test(
     differences: Float[ArrayLike, " n"],
-    weights: Float[ArrayLike, " n"] | None = None,
+    weights: Num[ArrayLike, " n"] | None = None,
     groups: Int[ArrayLike, " n"] | None = None,
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:
     """Whether two reports may be swapped: random signs of the differences of their payoffs.
@@ -114,7 +114,7 @@ def retention(
 
 def records_needed(
     differences: Float[ArrayLike, " n"],
-    weights: Float[ArrayLike, " n"] | None = None,
+    weights: Num[ArrayLike, " n"] | None = None,
     groups: Int[ArrayLike, " n"] | None = None,
     *,
     power: float = 0.8,

@@ -32,7 +32,6 @@ the records repeated. With ``groups`` (duplicates, patients, weeks) the whole gr
 Observations and kernel come as one binding (:func:`jgram.observed.observe`).
 """
 
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -102,13 +101,7 @@ def payoffs(
         Section 2 of the paper for the score; the retention is not in it.
     """
     z = _memberships(observed, reports, num_classes)
-    present = _present(z, weights)
-    centre = jnp.mean(z, axis=0)
-    columns = jnp.concatenate([jnp.ones_like(present)[:, None], centre], axis=1)
-    found = observed.kernel_pass(present[:, None] * columns, weights=present)
-    return _paid(
-        observed, z, present, found.product[:, 0], found.product[:, 1:], found.squared_norm, groups
-    )
+    return _paid(_products(observed, z, _present(z, weights), groups))
 
 
 def pair_payoffs(
@@ -141,28 +134,63 @@ def pair_payoffs(
         ValueError: As :func:`payoffs`; fewer than two reports.
     """
     z = _memberships(observed, reports, num_classes)
-    k, n, d = z.shape
+    k = z.shape[0]
     if k < 2:
         raise ValueError(f"expected at least two reports to compare, got {k}")
     first, second = np.triu_indices(k, 1)
     if complete is None:
         complete = bool(jnp.all(jnp.sum(z, axis=2) > 0))
-    if not complete:
-        one = partial(payoffs, observed, weights=weights, groups=groups)
-        return jax.lax.map(lambda ends: one(z[jnp.stack(ends)]), (first, second))
-    present = _present(z, weights)
+    if complete:
+        found = _products(observed, z, _present(z, weights), groups)
+        return _paid_pairs(found, jnp.stack([first, second], axis=1))
+    each = [
+        payoffs(observed, z[np.array([i, j])], weights=weights, groups=groups)
+        for i, j in zip(first, second, strict=True)
+    ]
+    return jax.tree.map(lambda *parts: jnp.stack(parts), *each)
+
+
+class _Products(NamedTuple):
+    """Reports and what the observations make of them; all that payoffs take from the kernel."""
+
+    z: Array
+    weights: Array
+    squares: Array
+    squared_norm: Array
+    rows: Array
+    """``K w``, ``[n]``."""
+    product: Array
+    """``K diag(w) z``, ``[k, n, d]``."""
+    groups: Any
+    group_rows: Any
+    group_product: Any
+    """The last two over pairs of records of one group."""
+
+    def of(self, reports):
+        """Some of the reports."""
+        chosen = self._replace(z=self.z[reports], product=self.product[reports])
+        if self.groups is None:
+            return chosen
+        return chosen._replace(group_product=self.group_product[reports])
+
+
+def _products(observed, z, weights, groups) -> _Products:
+    k, n, d = z.shape
     columns = jnp.concatenate([jnp.ones((n, 1), z.dtype), jnp.moveaxis(z, 0, 1).reshape(n, -1)], 1)
-    found = observed.kernel_pass(present[:, None] * columns, weights=present)
-    products = jnp.moveaxis(found.product[:, 1:].reshape(n, k, d), 1, 0)
+    columns = weights[:, None] * columns
 
-    def pair(ends):
-        i, j = ends
-        middle = (products[i] + products[j]) / 2
-        both = jnp.stack([z[i], z[j]])
-        rows, norm = found.product[:, 0], found.squared_norm
-        return _paid(observed, both, present, rows, middle, norm, groups)
+    def split(product):
+        return product[:, 0], jnp.moveaxis(product[:, 1:].reshape(n, k, d), 1, 0)
 
-    return jax.lax.map(pair, (first, second))
+    found = observed.kernel_pass(columns, weights=weights)
+    inside = (None, None)
+    if groups is not None:
+        groups = np.asarray(groups)
+        inside = split(_within(observed, columns, groups))
+        groups = jnp.asarray(groups)
+    return _Products(
+        z, weights, observed.squares, found.squared_norm, *split(found.product), groups, *inside
+    )
 
 
 class _Centred(NamedTuple):
@@ -177,7 +205,7 @@ class _Centred(NamedTuple):
 
     @classmethod
     def of(cls, squares, weights, rows, squared_norm):
-        total = jnp.sum(weights)
+        total = jnp.maximum(jnp.sum(weights), 2.0)  # fewer records say nothing, in numbers
         rows = rows / total
         mean = weights @ rows / total
         own = squares - 2 * rows + mean
@@ -189,32 +217,40 @@ class _Centred(NamedTuple):
         """``H K v / total`` from ``K v`` for centred columns ``v``."""
         return (kernel_product - weights @ kernel_product / self.total) / self.total
 
-    def within(self, observed, centre, weights, groups):
-        """Sums of the entries over each record's own group, plain and times ``centre``."""
-        n = weights.shape[0]
-        columns = weights[:, None] * jnp.concatenate([jnp.ones((n, 1)), centre], axis=1)
+    def within(self, found, middle, shares, centre):
+        """Sums of the entries over each record's own group, plain and times ``centre``; and of
+        the group's weights and ``centre``."""
+        columns = found.weights[:, None] * jnp.concatenate(
+            [jnp.ones_like(self.own)[:, None], centre], axis=1
+        )
         both = jnp.concatenate([columns, self.rows[:, None] * columns], axis=1)
-        sums = jax.ops.segment_sum(both, groups, n)[groups]
+        sums = jax.ops.segment_sum(both, found.groups, len(both))[found.groups]
         plain, by_row = jnp.split(sums, 2, axis=1)
-        found = _within(observed, columns, groups) - by_row
-        found = found + (self.mean - self.rows)[:, None] * plain
-        return found[:, 0], found[:, 1:], plain[:, 0], plain[:, 1:]
+        inside = middle - jnp.outer(found.group_rows, shares)
+        inside = jnp.concatenate([found.group_rows[:, None], inside], axis=1)
+        inside = inside - by_row + (self.mean - self.rows)[:, None] * plain
+        return inside[:, 0], inside[:, 1:], plain[:, 0], plain[:, 1:]
 
 
-def _paid(observed, z, weights, rows, kernel_centre, squared_norm, groups) -> Payoffs:
-    """Payoffs from the products of the kernel with the weights and the weighted mean report."""
+@jax.jit
+def _paid(found: _Products) -> Payoffs:
+    """The payoffs, with a scorer at the mean of the reports."""
+    z, weights, groups = found.z, found.weights, found.groups
     with jax.default_matmul_precision("highest"):
-        kernel = _Centred.of(observed.squares, weights, rows, squared_norm)
+        kernel = _Centred.of(found.squares, weights, found.rows, found.squared_norm)
         n = kernel.total
-        shares = weights @ jnp.mean(z, axis=0) / n
-        centre = jnp.where(weights[:, None] > 0, jnp.mean(z, axis=0) - shares, 0.0)
-        kap = kernel.product(kernel_centre - jnp.outer(rows, shares), weights)
+        middle = jnp.mean(z, axis=0)
+        shares = weights @ middle / n
+        centre = jnp.where(weights[:, None] > 0, middle - shares, 0.0)
+        kap = kernel.product(
+            jnp.mean(found.product, axis=0) - jnp.outer(found.rows, shares), weights
+        )
         if groups is None:
             own, own_centre = kernel.own, kernel.own[:, None] * centre
-            left, k0 = n - 1, kap - own_centre / jnp.maximum(n - 1, 1)
+            left, k0 = n - 1, kap - own_centre / (n - 1)
         else:
-            groups = np.asarray(groups)
-            own, own_centre, size, sums = kernel.within(observed, centre, weights, groups)
+            inside = jnp.mean(found.group_product, axis=0)
+            own, own_centre, size, sums = kernel.within(found, inside, shares, centre)
             left = jnp.maximum(n - size, 1)
             k0 = kap - (own_centre + own[:, None] * sums / left[:, None]) / n
         gram = _symmetric(centre.T @ (weights[:, None] * (kap - own_centre / n)) / n)
@@ -233,7 +269,7 @@ def _paid(observed, z, weights, rows, kernel_centre, squared_norm, groups) -> Pa
         crossed = jnp.einsum("kab,bc,lcd,da->kl", spread, scorer, spread, scorer)
         explained = gram / jnp.maximum(shares, 0.5 / n)[:, None]
         unexplained = jnp.maximum(kernel.spread - jnp.sum(explained * explained.T), 0.0)
-        copies = (weights @ own / jnp.maximum(weights @ kernel.own, _tiny(gram))) ** 2
+        copies = (weights @ own / _nonzero(weights @ kernel.own)) ** 2
         covariance = covariance + unexplained * copies * crossed / n**2
         differences = jnp.sum(h * (z[0] - z[1 % z.shape[0]]), axis=1)
         return Payoffs(values, differences, weights, means, covariance, jnp.mean(means))
@@ -255,6 +291,12 @@ def _within(observed, columns, groups):
 
     total = jax.lax.fori_loop(0, int(place.max()) + 1, add, jnp.zeros_like(columns))
     return jnp.zeros_like(columns).at[order].set(total)
+
+
+@jax.jit
+def _paid_pairs(found: _Products, pairs) -> Payoffs:
+    """The payoffs of pairs of the reports, one pair after the other."""
+    return jax.lax.map(lambda pair: _paid(found.of(pair)), pairs)
 
 
 def _scorer(gram, noise, tau):
@@ -293,20 +335,20 @@ def _score_without_group(gram, noise, tau, k0, centre, weights, left, groups):
 
 def _noise(kernel, shares, own, weights):
     """What noise leaves of a class in the Gram matrix, ``D``, and its level ``tau``."""
-    n, tiny = kernel.total, _tiny(shares)
+    n = kernel.total
     directions = jnp.maximum(jnp.sum(shares > 0) - 1, 0)
-    volume = jnp.maximum(weights @ own, tiny) / (n * jnp.maximum(n - 1, 1))
-    level = jnp.sqrt(jnp.maximum(directions * kernel.spread, tiny))
-    mean = jnp.maximum(weights @ kernel.own, tiny) / jnp.maximum(n - 1, 1)
+    volume = _nonzero(weights @ own) / (n * (n - 1))
+    mean = _nonzero(weights @ kernel.own) / (n - 1)
+    level = jnp.sqrt(_nonzero(directions * kernel.spread))
     return jnp.maximum(shares, 0.5 / n) * volume, 2 * level / mean
 
 
 def _covariance(values, means, weights, groups):
     """Covariance of the mean payoffs over samples of records, or of groups."""
-    total = jnp.sum(weights)
+    total = jnp.maximum(jnp.sum(weights), 2.0)
     deviations = values - means[:, None]
     if groups is None:
-        return (weights * deviations) @ deviations.T / (total * jnp.maximum(total - 1, 1))
+        return (weights * deviations) @ deviations.T / (total * (total - 1))
     n = weights.shape[0]
     sums = jax.ops.segment_sum((weights * deviations).T, groups, n)
     count = jnp.sum(jax.ops.segment_sum(weights, groups, n) > 0)
@@ -342,37 +384,38 @@ def noise_tests(
         multivariate inference*, 1995, for the moments.
     """
     z = _memberships(observed, reports, num_classes)
-    k, n, d = z.shape
-    w = jnp.ones(n, z.dtype) if weights is None else jnp.asarray(weights, z.dtype)
-    flat = jnp.moveaxis(z, 0, 1).reshape(n, -1)
-    columns = w[:, None] * jnp.concatenate([jnp.ones((n, 1), z.dtype), flat], axis=1)
-    found = observed.kernel_pass(columns, weights=w)
-    products = jnp.moveaxis(found.product[:, 1:].reshape(n, k, d), 1, 0)
-    everyone = _Centred.of(observed.squares, w, found.product[:, 0], found.squared_norm)
-    total, total_product = jnp.sum(z, axis=0), jnp.sum(products, axis=0)
+    w = jnp.ones(z.shape[1], z.dtype) if weights is None else jnp.asarray(weights, z.dtype)
+    return _noise_tests(_products(observed, z, w, None))
 
-    def one(memberships, product):
-        labelled = jnp.sum(memberships, axis=1)
-        own = _own_statistic(observed, memberships, w * labelled, product, everyone.spread)
+
+@jax.jit
+def _noise_tests(found: _Products) -> Array:
+    k, w = found.z.shape[0], found.weights
+    spread = _Centred.of(found.squares, w, found.rows, found.squared_norm).spread
+    total, total_product = jnp.sum(found.z, axis=0), jnp.sum(found.product, axis=0)
+
+    def one(report):
+        z, product = report
+        own = _own_statistic(found.squares, z, w * jnp.sum(z, axis=1), product, spread)
         if k == 1:
             return own
-        other = (total - memberships) / (k - 1), (total_product - product) / (k - 1)
-        linear = _linear_statistic(observed, memberships, w, *other, everyone.spread)
+        other = (total - z) / (k - 1), (total_product - product) / (k - 1)
+        linear = _linear_statistic(found.squares, z, w, *other, spread)
         return jnp.minimum(1.0, 2 * jnp.minimum(own, linear))
 
     with jax.default_matmul_precision("highest"):
-        return jax.lax.map(lambda both: one(*both), (z, products))
+        return jax.lax.map(one, (found.z, found.product))
 
 
-def _subset(observed, weights, rows, spread):
+def _subset(squares, weights, rows, spread):
     """The centred kernel matrix of some records, its mean square taken from all."""
-    kernel = _Centred.of(observed.squares, weights, rows, jnp.zeros(()))
+    kernel = _Centred.of(squares, weights, rows, jnp.zeros(()))
     return kernel._replace(spread=spread)
 
 
-def _own_statistic(observed, z, w, product, spread):
+def _own_statistic(squares, z, w, product, spread):
     """P-value of ``sum_ij (H K H)_ij z_i . z_j / q`` under permutations, by a gamma law."""
-    kernel = _subset(observed, w, jnp.sum(product, axis=1), spread)
+    kernel = _subset(squares, w, jnp.sum(product, axis=1), spread)
     n = jnp.maximum(kernel.total, 5.0)
     shares = w @ z / n
     centre = jnp.where(w[:, None] > 0, z - shares, 0.0)
@@ -381,12 +424,12 @@ def _own_statistic(observed, z, w, product, spread):
     statistic = jnp.sum(w[:, None] * centre * smooth * scale)
     cross = (centre.T @ (w[:, None] * centre)) * scale
     lengths = centre**2 @ scale
-    squares = w @ kernel.own**2
-    k1, k2 = w @ kernel.own, spread * n * (n - 1) + squares
+    k_squares = w @ kernel.own**2
+    k1, k2 = w @ kernel.own, spread * n * (n - 1) + k_squares
     z1, z2, z_squares = w @ lengths, jnp.sum(cross * cross.T), w @ lengths**2
     mean = k1 * z1 / (n - 1)
     pairs = 2 * ((n - 1) * k2 - k1**2) * ((n - 1) * z2 - z1**2)
-    own = (n * (n + 1) * squares - (n - 1) * (k1**2 + 2 * k2)) * (
+    own = (n * (n + 1) * k_squares - (n - 1) * (k1**2 + 2 * k2)) * (
         n * (n + 1) * z_squares - (n - 1) * (z1**2 + 2 * z2)
     )
     variance = pairs / ((n - 1) ** 2 * (n + 1) * (n - 2))
@@ -399,12 +442,12 @@ def _own_statistic(observed, z, w, product, spread):
     return jnp.where(usable, tail, 1.0)
 
 
-def _linear_statistic(observed, z, w, other, other_product, spread):
+def _linear_statistic(squares, z, w, other, other_product, spread):
     """P-value of the payoffs under the scorer of the other reports, by the normal law."""
     copies = jnp.sum(other, axis=1)
     scoring = w * copies
-    kernel = _subset(observed, scoring, jnp.sum(other_product, axis=1), spread)
-    n = jnp.maximum(kernel.total, 2.0)
+    kernel = _subset(squares, scoring, jnp.sum(other_product, axis=1), spread)
+    n = kernel.total
     shares = w @ other / n
     centre = other - jnp.outer(copies, shares)
     kap = kernel.product(other_product - jnp.outer(kernel.rows * kernel.total, shares), scoring)
@@ -450,5 +493,6 @@ def _symmetric(matrix):
     return (matrix + matrix.T) / 2
 
 
-def _tiny(array):
-    return jnp.finfo(array.dtype).tiny ** 0.5
+def _nonzero(number):
+    """The number, or 1 where it is not positive: nothing varies there, and nothing is paid."""
+    return jnp.where(number > jnp.finfo(number.dtype).tiny, number, 1.0)
