@@ -11,11 +11,11 @@ from jgram.arrays import Array, ArrayLike, Bool, Float, Int, Num
 __all__ = [
     "ESTIMABLE",
     "Retention",
-    "block_length",
     "blocks",
     "records_needed",
     "retention",
     "sign_test",
+    "suggested_block_length",
 ]
 
 ESTIMABLE = 3.0
@@ -146,7 +146,7 @@ def records_needed(
     return size * (wanted / z) ** 2
 
 
-def block_length(values: Float[ArrayLike, " n"]) -> int:
+def suggested_block_length(values: Float[ArrayLike, " n"]) -> int:
     """A length of blocks within which payoffs in time order depend on each other.
 
     Politis and White's automatic choice for the block bootstrap: autocorrelations up to twice the
@@ -160,7 +160,7 @@ def block_length(values: Float[ArrayLike, " n"]) -> int:
         Records a block, 1 to ``n / 10``.
 
     Example:
-        >>> block_length(np.random.default_rng(0).normal(size=300))
+        >>> suggested_block_length(np.random.default_rng(0).normal(size=300))
         1
 
     Reference:
@@ -178,7 +178,7 @@ def block_length(values: Float[ArrayLike, " n"]) -> int:
     bound, quiet = 2 * np.sqrt(np.log10(n) / n), max(5, int(np.sqrt(np.log10(n))))
     loud = np.flatnonzero(np.abs(correlations) > bound)
     gaps = np.flatnonzero(np.diff(np.append(loud, longest + quiet + 1)) > quiet)
-    last = loud[gaps[0]]
+    last = int(loud[gaps[0]])
     if last == 0:
         return 1
     lags = np.arange(1, min(2 * last, longest) + 1)

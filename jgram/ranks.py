@@ -17,10 +17,10 @@ from jgram.arrays import Array, ArrayLike, Bool, Float, Int, Key
 from jgram.comparisons import Retention, retention, sign_test
 from jgram.contrasts import Payoffs
 
-__all__ = ["Ranking", "rank_pairs"]
+__all__ = ["RankedPairs", "rank_pairs"]
 
 
-class Ranking(NamedTuple):
+class RankedPairs(NamedTuple):
     """``k`` reports ranked from all their pairs.
 
     Attributes:
@@ -59,7 +59,7 @@ def rank_pairs(
     groups: Int[ArrayLike, " n"] | None = None,
     level: float = 0.95,
     draws: int = 10_000,
-) -> Ranking:
+) -> RankedPairs:
     """Rank ``k`` reports from the payoffs of their pairs.
 
     Reports ``i`` and ``j`` are separated where their adjusted p-value is at most ``1 - level`` and
@@ -77,7 +77,7 @@ def rank_pairs(
         draws: Normal vectors.
 
     Returns:
-        :class:`Ranking`.
+        :class:`RankedPairs`.
 
     Raises:
         ValueError: The number of pairs does not fit the number of reports.
@@ -108,7 +108,7 @@ def rank_pairs(
     values, errors = _values(pairs, k, groups)
     foremost = jnp.min(jnp.where(noise, k + 1, first_rank))
     best = jnp.argmax(jnp.where(noise, -jnp.inf, values))
-    return Ranking(
+    return RankedPairs(
         values,
         errors,
         p_values,

@@ -32,7 +32,7 @@ def run(
     check_figure(presentation.plot)
     with progress("scoring"):
         from jgram import score
-        from jgram.data import to_json
+        from jgram.data import to_data, to_json
 
         given = read_for_judging(source, observed, report, inference)
         (labels,) = given.reports.values()
@@ -42,7 +42,7 @@ def run(
     code = CANNOT_TELL if found.reason else 0
     conclusion = f"No score: {found.reason}."
     if presentation.as_json:
-        say_json(to_json({"source": given.source, **found.to_dict()}))
+        say_json(to_json({"source": given.source, **to_data(found)}))
         if code:
             say_error(conclusion)
         return code
@@ -53,6 +53,10 @@ def run(
         say(
             f"normalised score {found.normalised_score:.3f}, Hadamard ratio "
             f"{found.hadamard_ratio:.3g} (both from 0 to 1)"
+        )
+        say(
+            f"the observations show {max(found.seen, 0):.1f} of the {found.num_classes - 1} "
+            f"directions between classes; p of noise {found.noise_p_value:.2g}"
         )
     say_findings([found])
     if code:
