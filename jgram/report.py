@@ -380,9 +380,9 @@ def rank_reports(
         scale=scale,
     )
     if len(bound.classes) < 2:
-        (only,) = bound.classes
+        only = ", ".join(map(repr, bound.classes))
         raise ValueError(
-            f"expected two classes or more, got {only!r} alone in every report: list all possible "
+            f"expected two classes or more, got {only} alone in every report: list all possible "
             "labels in classes="
         )
     stacked, renamed = _aligned(bound)
