@@ -88,14 +88,14 @@ def payoffs(
             zeros where missing.
         num_classes: ``d``; the largest label plus one where it is left out.
         weights: Frequencies ``[n]``.
-        groups: Group ``0..n-1`` of each record, concrete; groups are left out, and sampled, as a
-            whole.
+        groups: Group of each record, any integers, concrete; groups are left out, and sampled, as
+            a whole.
 
     Returns:
         :class:`Payoffs`.
 
     Raises:
-        ValueError: Fewer than two records or classes, or shapes that do not fit.
+        ValueError: Fewer than two records, classes or groups, or shapes that do not fit.
 
     Reference:
         Section 2 of the paper for the score; the retention is not in it.
@@ -185,7 +185,9 @@ def _products(observed, z, weights, groups) -> _Products:
     found = observed.kernel_pass(columns, weights=weights)
     inside = (None, None)
     if groups is not None:
-        groups = np.asarray(groups)
+        groups = np.unique(np.asarray(groups), return_inverse=True)[1]
+        if groups.max() == 0:
+            raise ValueError("expected at least two groups, got all records in one; leave it out")
         inside = split(_within(observed, columns, groups))
         groups = jnp.asarray(groups)
     return _Products(

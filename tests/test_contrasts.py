@@ -338,7 +338,9 @@ def test_degenerate_reports_have_defined_values(data):
     check_defined(payoffs(observe(Delta(1), np.zeros(20, int)), reports[:, :20]))  # nothing seen
     check_defined(noise_tests(observe(Delta(1), np.zeros(20, int)), reports[:, :20]))
     check_defined(payoffs(observe(Delta(20), np.arange(20)), reports[:, :20]))
-    check_defined(payoffs(observed, reports, groups=np.zeros(len(y), int)))
+    with pytest.raises(ValueError, match="at least two groups"):
+        payoffs(observed, reports, groups=np.zeros(len(y), int))
+    check_defined(payoffs(observed, reports, groups=(np.arange(len(y)) > 0).astype(int)))
     missing = np.stack([same, np.full_like(same, -1)])
     check_defined(pair_payoffs(observed, missing, num_classes=3))
     check_defined(noise_tests(observed, missing, num_classes=3))
@@ -361,3 +363,13 @@ def test_one_report_has_no_pairs(data):
     with pytest.raises(ValueError, match="at least two reports"):
         pair_payoffs(observe(rbf, y), reports[:1])
     check_defined(payoffs(observe(rbf, y), reports[:1]))
+
+
+def test_single_precision(data):
+    reports, y = data
+    exact = payoffs(observe(rbf, y), reports)
+    with jax.enable_x64(False):
+        found = payoffs(observe(rbf, y.astype(np.float32)), reports)
+        assert found.values.dtype == np.float32
+    np.testing.assert_allclose(found.means, exact.means, rtol=1e-3)
+    np.testing.assert_allclose(found.covariance, exact.covariance, rtol=1e-2)
