@@ -19,7 +19,7 @@ import numpy as np
 
 from bench.timing import Row, report, time_call
 from experiments.cifar10 import CLASSES, TRIALS, transitions
-from jgram.datasets import cifar10_embeddings
+from jgram.data import cifar10_embeddings
 from jgram.determinant import log_top_determinant_of_sums
 from jgram.gram_matrix import gram_state, normalised_sums
 from jgram.kernels import RBF, linear, rbf, resolve

@@ -25,7 +25,7 @@ from rich.progress import track
 from experiments.figures import curve, finish, panels, save
 from experiments.policies import POLICIES, consistency, falling
 from experiments.statistics import mean_interval
-from jgram.datasets import cifar10_embeddings
+from jgram.data import cifar10_embeddings
 from jgram.determinant import eliminate_sums, log_top_determinant_of_sums
 from jgram.gram_matrix import GramState, gram_state, normalised_sums
 from jgram.kernels import RBF, Linear, linear, rbf, resolve

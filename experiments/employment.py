@@ -13,7 +13,7 @@ import jax
 import numpy as np
 
 import jgram
-from jgram.tables import difference, employment, quantile_bins
+from jgram.data import difference, employment, quantile_bins
 
 PUBLISHED = {"first": 3_504_384, "one_month_later": 24_920_064, "final": 33_918_976}
 LABELS = {"first": "First release", "one_month_later": "One-month revision", "final": "Final value"}

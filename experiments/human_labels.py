@@ -30,7 +30,8 @@ from sklearn.preprocessing import StandardScaler
 from experiments.annotators import DATA, LEAST, crowd, true_quantities
 from experiments.figures import finish, panels, save
 from jgram.annotators import rank_annotators
-from jgram.datasets import cifar10, cifar10_embeddings
+from jgram.data import cifar10_embeddings
+from jgram.datasets import cifar10
 from jgram.influences import influence
 from jgram.kernels import RBF, median_bandwidth
 from jgram.label_issues import label_issues

@@ -5,83 +5,30 @@
 >>> report.rank
 2
 
-What most people need stands here; the rest is in the modules, one idea a file.
+What most people need stands here, listed in :mod:`jgram.public` and imported when first asked for,
+so that ``jgram --help`` need not wait for JAX; the rest is in the modules, one idea a file.
 """
 
-from jgram import (
-    dependence,
-    determinant,
-    findings,
-    gram_matrix,
-    influences,
-    kernels,
-    noise,
-    observed,
-    scores,
-    simulate,
-    stratified,
-    uncertainty,
-)
-from jgram.annotators import rank_annotators
-from jgram.findings import Finding
-from jgram.gram_matrix import gram
-from jgram.influences import influence
-from jgram.kernels import (
-    RBF,
-    Delta,
-    Linear,
-    PseudoPosterior,
-    RandomFeatures,
-    delta,
-    linear,
-    rbf,
-)
-from jgram.label_issues import label_issues
-from jgram.noise import bootstrap, noise_floor
-from jgram.observed import observe
-from jgram.paper import guarantees, orderings
-from jgram.report import Ranking, ScoreReport, rank_reports, score
-from jgram.scores import plugin_log_score, plugin_score
-from jgram.stratified import stratified_matching_score
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jgram.public import *  # noqa: F403
 
 __version__ = "0.2.0.dev0"
 
-__all__ = [
-    "RBF",
-    "Delta",
-    "Finding",
-    "Linear",
-    "PseudoPosterior",
-    "RandomFeatures",
-    "Ranking",
-    "ScoreReport",
-    "bootstrap",
-    "delta",
-    "dependence",
-    "determinant",
-    "findings",
-    "gram",
-    "gram_matrix",
-    "guarantees",
-    "influence",
-    "influences",
-    "kernels",
-    "label_issues",
-    "linear",
-    "noise",
-    "noise_floor",
-    "observe",
-    "observed",
-    "orderings",
-    "plugin_log_score",
-    "plugin_score",
-    "rank_annotators",
-    "rank_reports",
-    "rbf",
-    "score",
-    "scores",
-    "simulate",
-    "stratified",
-    "stratified_matching_score",
-    "uncertainty",
-]
+
+def __getattr__(name: str) -> Any:
+    """On the first use of any public name, ``__all__`` among them, all of them are bound here."""
+    if name.startswith("__") and name != "__all__":
+        raise AttributeError(f"module 'jgram' has no attribute {name!r}")
+    public = import_module("jgram.public")
+    globals().update({each: getattr(public, each) for each in public.__all__})
+    globals()["__all__"] = public.__all__
+    if name not in globals():
+        raise AttributeError(f"module 'jgram' has no attribute {name!r}")
+    return globals()[name]
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *import_module("jgram.public").__all__})

@@ -39,7 +39,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jgram import checks
+from jgram.data import check_aligned, check_observations, drop_missing, encode_labels
+from jgram.data.labels import Missing
 from jgram.findings import Finding, structural_zero
 from jgram.influences import linearise
 from jgram.kernels import Kernel, linear, resolve
@@ -247,7 +248,7 @@ def prepare(
     label: Any,
     *,
     classes: Sequence[Any] | None = None,
-    missing: checks.Missing = "raise",
+    missing: Missing = "raise",
 ) -> Answers:
     """A long table of item, annotator, label as an answers matrix, all names kept.
 
@@ -273,11 +274,11 @@ def prepare(
     """
     columns = {"item": item, "annotator": annotator, "label": label}
     if missing == "drop":
-        columns, _ = checks.drop_missing(columns)
-    checks.check_aligned(columns)
-    items = checks.encode_labels(columns["item"], name="item")
-    people = checks.encode_labels(columns["annotator"], name="annotator")
-    labels = checks.encode_labels(columns["label"], name="label", classes=classes)
+        columns, _ = drop_missing(columns)
+    check_aligned(columns)
+    items = encode_labels(columns["item"], name="item")
+    people = encode_labels(columns["annotator"], name="annotator")
+    labels = encode_labels(columns["label"], name="label", classes=classes)
     matrix = np.full((len(items.classes), len(people.classes)), -1, np.int32)
     matrix[items.codes, people.codes] = labels.codes
     differing = matrix[items.codes, people.codes] != labels.codes
@@ -484,8 +485,8 @@ def _records(matrix: np.ndarray, d: int, y: Any) -> _Record:
     item, annotator = np.nonzero(matrix >= 0)
     label = matrix[item, annotator]
     if y is not None:
-        checks.check_aligned({"answers": matrix, "y": y})
-        return _Record(item, annotator, label, checks.check_observations(y).values[item])
+        check_aligned({"answers": matrix, "y": y})
+        return _Record(item, annotator, label, check_observations(y).values[item])
     cells = np.bincount(item * d + label, minlength=len(matrix) * d)
     others = cells.reshape(-1, d)[item].astype(float)
     others[np.arange(len(item)), label] -= 1.0

@@ -27,7 +27,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jgram.arrays import Array, Float, Int, Key, Num, Shaped, infer_num_classes, report_matrix
-from jgram.checks import check_soft_labels
+from jgram.data import check_soft_labels
 from jgram.determinant import log_determinant_of_sums
 from jgram.findings import structural_zero
 from jgram.gram_matrix import gram
@@ -208,9 +208,9 @@ def flip_greedily(
 
     Every step values all ``n d`` relabellings exactly (matrix determinant lemma,
     :func:`jgram.influences.relabelling_gains`) and applies the best. One column of the kernel
-    matrix updates ``K Z``: a step takes ``O(n (d^2 + m))``, and ``n`` kernel evaluations where the kernel
-    has no features. The distance of a flip only says whether it is allowed: where small lies are
-    cheap, :func:`ascend_reports` spends the budget better.
+    matrix updates ``K Z``: a step takes ``O(n (d^2 + m))``, and ``n`` kernel evaluations where the
+    kernel has no features. The distance of a flip only says whether it is allowed: where small
+    lies are cheap, :func:`ascend_reports` spends the budget better.
 
     Args:
         x: Honest reports ``[n]``.

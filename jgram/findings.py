@@ -57,6 +57,7 @@ def structural_zero(x_hat: Any, observed: Observed, classes: Sequence[Any]) -> F
         classes: The ``d`` class names.
 
     Example:
+        >>> from jgram.observed import observe
         >>> observed = observe("rbf", np.zeros((2, 1)))
         >>> structural_zero(np.array([0, 1]), observed, ["a", "b", "c"]).message
         "class 'c' is never reported: the score is 0 by definition"
@@ -131,6 +132,7 @@ def diagnose(evidence: Evidence) -> list[Finding]:
     """All findings about one report; only the fatal one where there is no score.
 
     Example:
+        >>> from jgram.observed import observe
         >>> x_hat = y = np.repeat([0, 1], 20)
         >>> found = uncertainties({"": x_hat}, y, "delta")[""]
         >>> evidence = Evidence(x_hat, observe("delta", y), ["no", "yes"], found)

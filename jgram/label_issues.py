@@ -24,7 +24,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jgram import checks
+from jgram.data import check_aligned, check_observations, encode_labels
 from jgram.findings import structural_zero
 from jgram.influences import Linearisation, linearise, relabelling_gains
 from jgram.kernels import Kernel, delta, rbf, takes
@@ -160,10 +160,10 @@ def label_issues(
     Reference: section 4.3 of *Data Reliability Scoring* for the score; the blame of single records
     is not in the paper.
     """
-    checks.check_aligned({"x_hat": x_hat, "y": y})
-    encoded = checks.encode_labels(x_hat, classes=classes, num_classes=num_classes)
+    check_aligned({"x_hat": x_hat, "y": y})
+    encoded = encode_labels(x_hat, classes=classes, num_classes=num_classes)
     labels, names = encoded.codes, encoded.classes
-    checked = checks.check_observations(y, kind="auto" if kernel is None else takes(kernel))
+    checked = check_observations(y, kind="auto" if kernel is None else takes(kernel))
     observed = checked.values
     if kernel is None:
         kernel = delta if checked.kind == "categorical" else rbf

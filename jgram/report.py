@@ -14,8 +14,15 @@ from typing import Any
 import jax
 import numpy as np
 
-from jgram import checks
 from jgram.arrays import Array, Key
+from jgram.data import (
+    check_aligned,
+    check_observations,
+    check_soft_labels,
+    drop_missing,
+    encode_reports,
+)
+from jgram.data.labels import Missing
 from jgram.findings import Evidence, Finding, diagnose, relabelling
 from jgram.kernels import Kernel, describe, takes
 from jgram.noise import NoiseFloor, noise_floor
@@ -218,7 +225,7 @@ def score(
     name: str = "x_hat",
     classes: Sequence[Any] | None = None,
     num_classes: int | None = None,
-    missing: checks.Missing = "raise",
+    missing: Missing = "raise",
     key: Key[Array, ""] | None = None,
     draws: int = 1000,
     block_length: int = 1,
@@ -276,7 +283,7 @@ def rank_reports(
     *,
     classes: Sequence[Any] | None = None,
     num_classes: int | None = None,
-    missing: checks.Missing = "raise",
+    missing: Missing = "raise",
     key: Key[Array, ""] | None = None,
     draws: int = 1000,
     block_length: int = 1,
@@ -354,7 +361,7 @@ def _score_all(
     *,
     classes: Sequence[Any] | None,
     num_classes: int | None,
-    missing: checks.Missing,
+    missing: Missing,
     key: Any,
     draws: int,
     block_length: int,
@@ -367,11 +374,11 @@ def _score_all(
         )
     columns = {**reports, _OBSERVATIONS: y}
     if missing == "drop":
-        columns, _ = checks.drop_missing(columns)
-    checks.check_aligned(columns)
+        columns, _ = drop_missing(columns)
+    check_aligned(columns)
     y = columns.pop(_OBSERVATIONS)
     codes, names, warnings = _encode(columns, classes, num_classes)
-    checked = checks.check_observations(y, kind="auto" if kernel is None else takes(kernel))
+    checked = check_observations(y, kind="auto" if kernel is None else takes(kernel))
     fitting = "delta" if checked.kind == "categorical" else "rbf"
     with jax.enable_x64(True):
         observed = observe(fitting if kernel is None else kernel, checked.values)
@@ -451,7 +458,7 @@ def _encode(
 ) -> tuple[dict[str, Any], tuple[Any, ...], tuple[str, ...]]:
     soft = {name: column for name, column in columns.items() if np.ndim(column) == 2}
     if not soft:
-        encoded = checks.encode_reports(columns, classes=classes, num_classes=num_classes)
+        encoded = encode_reports(columns, classes=classes, num_classes=num_classes)
         return encoded.codes, encoded.classes, encoded.warnings
     if len(soft) < len(columns):
         hard = next(name for name in columns if name not in soft)
@@ -461,7 +468,7 @@ def _encode(
     d = np.shape(next(iter(soft.values())))[1]
     size = len(classes) if classes is not None else (num_classes or d)
     checked = {
-        name: checks.check_soft_labels(column, name=name, num_classes=size)
+        name: check_soft_labels(column, name=name, num_classes=size)
         for name, column in soft.items()
     }
     return checked, tuple(classes) if classes is not None else tuple(range(d)), ()

@@ -6,12 +6,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from jgram.cli import app
+from jgram.cli import main
 
 HANDED = Path(__file__).parents[2] / "shared" / "data"
 
@@ -72,15 +72,24 @@ def folder(tmp_path_factory):
     return folder
 
 
+class Result(NamedTuple):
+    exit_code: int
+    stdout: str
+    stderr: str
+
+
 @pytest.fixture
-def jgram(folder, monkeypatch, unchecked):
+def jgram(folder, monkeypatch, capsys, unchecked):
     """Run the command in the folder; `draws` are few, for speed."""
     monkeypatch.chdir(folder)
+    monkeypatch.setattr("jgram.cli.process.prepare_process", lambda: None)
 
     def run(line: str, *more: str):
-        draws = [] if "--draws" in line or line.split()[0] not in ("score", "rank") else ["99"]
-        arguments = [*line.split(), *more, *(["--draws", *draws] if draws else [])]
-        return CliRunner().invoke(app, arguments, prog_name="jgram")
+        draws = [] if "--draws" in line or line.split()[:1] not in (["score"], ["rank"]) else ["99"]
+        with pytest.raises(SystemExit) as ended:
+            main([*line.split(), *more, *(["--draws", *draws] if draws else [])])
+        shown = capsys.readouterr()
+        return Result(ended.value.code, shown.out, shown.err)
 
     return run
 
@@ -131,7 +140,12 @@ def test_bandwidth_and_seed_are_used(jgram):
 def test_score_says_what_the_number_is_worth(jgram):
     result = jgram("score visits.csv --report good --observation symptom")
     assert result.exit_code == 0
-    for words in ("log score", "noise floor", "retention 0.", "records of each class: [well] "):
+    for words in (
+        "log score",
+        "noise floor",
+        "normalised score 0.",
+        "records of each class: [well] ",
+    ):
         assert words in result.stdout
     record = strict(jgram("score visits.csv --report good --observation symptom --json").stdout)
     assert record["rank"] == record["num_classes"] == 3
@@ -256,14 +270,15 @@ def test_encode_passes_its_arguments_on(jgram, monkeypatch):
     calls = []
 
     def encode_path(*args, **kwargs):
-        calls.append((args, kwargs))
+        calls.append((args[:2], kwargs))
+        args[2].write_text("embeddings")
         return 7, 8
 
     monkeypatch.setattr("jgram.simclr.train.encode_path", encode_path)
     result = jgram("encode photos --checkpoint run --out photos.npz --resize")
     assert "7 embeddings of 8 numbers in photos.npz" in result.stdout
-    paths = tuple(Path(name) for name in ("photos", "run", "photos.npz"))
-    assert calls == [(paths, {"features": False, "resize": True})]
+    assert calls == [((Path("photos"), Path("run")), {"features": False, "resize": True})]
+    assert Path("photos.npz").read_text() == "embeddings"
 
 
 # The data cannot tell -----------------------------------------------------------------------
@@ -379,7 +394,7 @@ REFUSALS = {
 @pytest.mark.parametrize("line", REFUSALS)
 def test_refusals_are_one_line_with_exit_code_2(jgram, line):
     result = jgram(line)
-    assert result.exit_code == 2, result.output
+    assert result.exit_code == 2, result
     assert result.stdout == ""
     assert result.stderr.startswith("jgram: ")
     assert result.stderr.count("\n") == 1
@@ -401,8 +416,14 @@ def test_records_are_put_in_the_order_of_a_column(jgram, folder):
 
 
 def test_errors_of_the_library_itself_are_not_hidden(jgram, monkeypatch):
-    monkeypatch.setattr("jgram.tables.read_columns", lambda *_, **__: 1 / 0)
-    assert isinstance(jgram(SCORE).exception, ZeroDivisionError)
+    monkeypatch.setattr("jgram.data.read_columns", lambda *_, **__: 1 / 0)
+    result = jgram(SCORE)
+    assert result.exit_code == 1
+    assert result.stderr.startswith("jgram: an error of jgram's own, ZeroDivisionError in ")
+    assert result.stderr.count("\n") == 1
+    monkeypatch.setenv("JGRAM_TRACEBACK", "1")
+    with pytest.raises(ZeroDivisionError):
+        main(SCORE.split())
 
 
 # Help, demo, processes ----------------------------------------------------------------------
@@ -416,9 +437,9 @@ def test_help_has_an_example(jgram, command):
 
 
 def test_the_bare_command_shows_help(jgram):
-    result = CliRunner().invoke(app, [], prog_name="jgram")
-    assert "rank" in result.output
-    assert "jgram: " not in result.output
+    result = jgram("")
+    assert "rank" in result.stdout
+    assert "jgram: " not in result.stderr
 
 
 TABLE_1 = {"final": "33,918,976", "one_month_later": "24,920,064", "first": "3,504,384"}
@@ -473,7 +494,9 @@ def test_exit_codes_of_the_process(folder, arguments, code):
 
 
 def test_a_missing_extra_is_one_line(folder):
-    done = run_python(["-c", "import sys; sys.modules['typer'] = None; import jgram.cli"], folder)
+    done = run_python(
+        ["-c", "import sys; sys.modules['typer'] = None; import jgram.cli as c; c.main()"], folder
+    )
     assert done.returncode == 2
     assert done.stderr == "jgram: the command needs typer: pip install 'jgram[cli]'\n"
 

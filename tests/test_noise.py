@@ -17,7 +17,7 @@ def compare(first, second, y, kernel, num_classes=None, confidence=0.95):
     return uncertainty.compare_plugin(found["a"], found["b"], confidence=confidence)
 
 
-def categorical(n=1500, d=3, noise=0.2, seed=0):
+def categorical(n=1500, d=3, wrong=0.2, seed=0):
     rng = np.random.default_rng(seed)
     truth = rng.integers(0, d, n)
     y = np.where(rng.random(n) < 0.3, rng.integers(0, d, n), truth)
@@ -25,8 +25,8 @@ def categorical(n=1500, d=3, noise=0.2, seed=0):
     return truth, x_hat, y
 
 
-def numeric(n=600, d=3, noise=0.2, seed=0):
-    truth, x_hat, _ = categorical(n, d, noise, seed)
+def numeric(n=600, d=3, wrong=0.2, seed=0):
+    truth, x_hat, _ = categorical(n, d, wrong, seed)
     rng = np.random.default_rng(seed + 1)
     return truth, x_hat, (rng.normal(size=(n, 2)) + 2.0 * np.eye(d, 2)[truth])
 
@@ -64,7 +64,7 @@ def test_bootstrap_of_records_is_the_weights_of_the_score(kernel):
 def test_jackknife_bias_is_the_bias():
     n, scores, biases = 150, [], []
     for seed in range(300):
-        _, x_hat, y = categorical(n, noise=0.1, seed=seed)
+        _, x_hat, y = categorical(n, wrong=0.1, seed=seed)
         found = uncertainties({"": x_hat}, y, jgram.Delta(3))[""]
         scores.append(found.log_score)
         biases.append(found.bias)

@@ -23,7 +23,7 @@ def test_a_report_says_what_the_definition_says():
     assert report.log_score == pytest.approx(np.linalg.slogdet(gram)[1])
     assert report.score == pytest.approx(np.linalg.det(gram))
     assert report.counts_log_score == pytest.approx(np.linalg.slogdet(300**2 * gram)[1])
-    assert report.retention == pytest.approx(3 * np.linalg.det(gram) ** (1 / 6))
+    assert report.normalised_score == pytest.approx(3 * np.linalg.det(gram) ** (1 / 6))
     assert report.hadamard_ratio == pytest.approx(np.linalg.det(gram) / np.prod(np.diag(gram)))
     assert report.class_counts == dict(zip(NAMES, np.bincount(x_hat), strict=True))
     assert (report.rank, report.num_classes, report.num_records) == (3, 3, 300)
@@ -97,7 +97,7 @@ def test_doubts_are_said_beforehand():
 
 
 def test_a_ranking_orders_separates_and_ties():
-    truth, noisy, y = categorical(3000, noise=0.3)
+    truth, noisy, y = categorical(3000, wrong=0.3)
     rng = np.random.default_rng(5)
     twin = np.where(rng.random(3000) < 0.3, rng.integers(0, 3, 3000), truth)
     random = rng.integers(0, 3, 3000)
@@ -120,7 +120,7 @@ def test_a_ranking_orders_separates_and_ties():
 
 
 def test_the_data_cannot_tell_is_an_answer():
-    truth, x_hat, y = categorical(60, noise=0.2)
+    truth, x_hat, y = categorical(60, wrong=0.2)
     same = jgram.rank_reports({"a": x_hat, "b": x_hat.copy()}, y, jgram.delta)
     assert not same.separated
     assert same.conclusion == "The data cannot tell these reports apart."

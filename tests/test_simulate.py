@@ -158,9 +158,9 @@ def test_quantile_buckets_are_pandas_qcut():
 def test_a_second_sweep_compiles_nothing():
     counts = jnp.array([[8, 1], [2, 9]])
     simulate.sweep(jax.random.key(0), counts, transitions(2), SCORES, trials=3)
-    size = simulate._chunk._cache_size()
+    size = simulate.sweeps._chunk._cache_size()
     simulate.sweep(jax.random.key(1), counts + 1, transitions(2), dict(SCORES), trials=3)
-    assert simulate._chunk._cache_size() == size
+    assert simulate.sweeps._chunk._cache_size() == size
 
 
 def test_tidy_records():

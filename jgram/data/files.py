@@ -1,41 +1,40 @@
-"""Files and tables: columns by name from CSV, TSV, Parquet and npz; buckets; strict JSON.
+"""Files: columns by name from text, Parquet, Arrow and npz files, and files written whole.
 
-A file's columns come as arrays that :mod:`jgram.checks` takes. Text is read the one way it can be
-read, or refused with the option that decides; nothing is guessed and nothing is dropped silently.
+A file's columns come as arrays that the rest of :mod:`jgram.data` takes. Text is read the one way
+it can be read, or refused with the option that decides; nothing is guessed and nothing is dropped
+silently. The standard library's reader splits the lines; what is done by hand is finding the
+separator, telling numbers from codes, and refusing what can be read in two ways, because no library
+refuses it.
 """
 
 import csv
-import dataclasses
 import difflib
-import itertools
-import json
+import gzip
+import io
 import math
+import os
 import re
+import sys
+import tempfile
 import zipfile
-from collections.abc import Mapping, Sequence
-from importlib.resources import files
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from jgram.checks import check_observations
+from jgram.data.columns import cells
 
-__all__ = ["Bins", "difference", "employment", "quantile_bins", "read_columns", "to_json"]
+__all__ = ["read_columns", "write_beside"]
 
+_TEXT = (".csv", ".tsv", ".txt")
+_PARQUET = (".parquet", ".pq")
+_ARROW = (".feather", ".arrow", ".ipc")
 _SEPARATORS = {",": ",", ";": ";", "\t": "tab", "|": "|"}
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?|[-+]?inf(inity)?", re.IGNORECASE)
 _INTEGER = re.compile(r"[-+]?(0|[1-9]\d*)")
 _GROUPED = re.compile(r"[-+]?[1-9]\d{0,2}([ ,.'’\u00a0\u202f]\d{3})+([.,]\d+)?|[-+]?\d+(,\d+)?")
 _NOT_A_NUMBER = frozenset(["na", "n/a", "#n/a", "nan", "null", "none", "<na>", ".", "-"])
-
-
-class Bins(NamedTuple):
-    """Numbers in buckets: `codes` int32 `[n]`, inner `edges`, and the buckets' `names`."""
-
-    codes: np.ndarray
-    edges: np.ndarray
-    names: tuple[str, ...]
 
 
 def read_columns(
@@ -47,14 +46,15 @@ def read_columns(
     decimal: str | None = None,
     missing_values: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Columns of a CSV, TSV, Parquet or npz file by name.
+    """Columns of a file by name: CSV, TSV, Parquet, Arrow (Feather) or npz, also gzipped.
 
     In text files an empty cell is missing. `NA` and the like are missing in a column that
     otherwise holds numbers, and a class name in a column of text, unless `missing_values` lists
     them. Integers with leading zeros stay text, as codes do.
 
     Args:
-        path: The file; its suffix tells the format (`.csv`, `.tsv`, `.txt`, `.parquet`, `.npz`).
+        path: The file; its suffix tells the format (``.csv``, ``.tsv``, ``.txt``, ``.parquet``,
+            ``.feather``, ``.npz``, each also with ``.gz``). ``-`` is standard input, of any format.
         names: The columns wanted, all by default.
         separator: Of the fields of a text file; found from its first lines by default.
         thousands: The character that groups digits, as in `1,234`.
@@ -70,137 +70,125 @@ def read_columns(
 
     Example:
         >>> from importlib.resources import files
-        >>> columns = read_columns(files("jgram") / "data" / "employment.csv", ["first"])
+        >>> columns = read_columns(files("jgram.data") / "employment.csv", ["first"])
         >>> columns["first"][:3]
         array([135038, 135361, 135188])
     """
-    path = Path(path)
-    suffix = path.suffix.lower()
     if names is not None and len(set(names)) < len(names):
         raise ValueError(f"expected distinct columns, got {', '.join(names)}")
-    if suffix in (".csv", ".tsv", ".txt"):
+    for option, value in {
+        "separator": separator,
+        "thousands": thousands,
+        "decimal": decimal,
+    }.items():
+        if value == "":
+            raise ValueError(f"{option}: expected a character, got none")
+    path, source, suffix = _open(path)
+    if suffix in _TEXT:
         separator = "\t" if separator in ("tab", r"\t") or suffix == ".tsv" else separator
-        return _read_text(path, names, separator, thousands, decimal, missing_values)
-    if suffix in (".parquet", ".pq"):
-        return _read_parquet(path, names)
+        return _read_text(path, source, names, separator, thousands, decimal, missing_values)
+    if suffix in (*_PARQUET, *_ARROW):
+        return _read_arrow(path, source, suffix, names)
     if suffix == ".npz":
-        return _read_npz(path, names)
-    raise ValueError(f"{path}: expected a .csv, .tsv, .txt, .parquet or .npz file")
+        return _read_npz(path, source, names)
+    raise ValueError(
+        f"{path}: expected a .csv, .tsv, .txt, .feather, .parquet or .npz file, or one of them "
+        "with .gz"
+    )
 
 
-def quantile_bins(values: Any, bins: int, *, name: str = "values") -> Bins:
-    """Numbers in `bins` buckets of about equal size, cut at their empirical quantiles.
+def write_beside(path: str | Path, content: str | bytes | Callable[[Path], Any]) -> None:
+    """Writes a file whole or not at all: beside it first, then renamed over it.
 
-    Bucket `k` holds the values above edge `k - 1` and up to edge `k`; the edges are the quantiles
-    `1/bins, 2/bins, ...` (linear interpolation). Ties that would leave fewer buckets are refused.
+    A full disk, a crash or an interruption leaves the old file as it was.
 
     Args:
-        values: `[n]` finite numbers.
-        bins: The number of buckets.
-        name: What error messages call the column.
-
-    Returns:
-        Codes from 0, inner edges `[bins - 1]`, and bucket names.
+        path: The file.
+        content: Text (UTF-8), bytes, or a function that writes to the path it is given, which has
+            the same suffix.
 
     Raises:
-        ValueError: `bins < 2`, values that are not finite numbers, edges that coincide.
+        ValueError: No such folder.
+        OSError: The file cannot be written.
 
     Example:
-        >>> quantile_bins([5.0, 1.0, 9.0, 3.0], 2)
-        Bins(codes=array([1, 0, 1, 0], dtype=int32), edges=array([4.]), names=('<= 4', '> 4'))
+        >>> write_beside("/tmp/jgram-example.txt", "kept")
+        >>> Path("/tmp/jgram-example.txt").read_text()
+        'kept'
     """
-    if bins < 2:
-        raise ValueError(f"{name}: expected at least 2 bins, got {bins}")
-    values = _numbers(values, name)
-    edges, codes, used = _cut(values, bins)
-    if used < bins:
-        levels, counts = np.unique(values, return_counts=True)
-        fewer = next((k for k in range(bins - 1, 1, -1) if _cut(values, k)[2] == k), None)
-        raise ValueError(
-            f"{name}: {bins} bins asked for, {used} would hold values: quantiles coincide, "
-            f"{counts.max()} of {len(values)} values being {levels[counts.argmax()]:g}: use "
-            f"{f'{fewer} bins or ' if fewer else ''}categories of your own"
-        )
-    marks = [f"{edge:.6g}" for edge in edges]
-    middle = [f"{low} to {high}" for low, high in itertools.pairwise(marks)]
-    return Bins(codes, edges, (f"<= {marks[0]}", *middle, f"> {marks[-1]}"))
+    path = Path(path)
+    if not path.parent.is_dir():
+        raise ValueError(f"{path}: expected an existing folder, got {path.parent}")
+    if path.is_symlink():
+        path = path.resolve()
+    if path.exists() and not path.is_file():  # /dev/stdout and pipes cannot be renamed over
+        _write(path, content)
+        return
+    handle, name = tempfile.mkstemp(path.suffix, f".{path.stem[:40]}-", path.parent)
+    beside = Path(name)
+    try:
+        os.close(handle)
+        _write(beside, content)
+        with beside.open("rb+") as file:
+            os.fsync(file.fileno())
+        beside.chmod(path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask())
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
 
 
-def difference(values: Any, *, name: str = "values") -> np.ndarray:
-    """Period-to-period changes; the first record has none and is dropped.
-
-    Args:
-        values: `[n]` numbers or `[n, k]` columns of them, in order of time.
-        name: What error messages call the column.
-
-    Returns:
-        `[n - 1, ...]` changes.
-
-    Raises:
-        ValueError: Fewer than 2 records, values that are not finite numbers.
-
-    Example:
-        >>> difference([3, 5, 4])
-        array([ 2., -1.])
-    """
-    values = _numbers(values, name)
-    if len(values) < 2:
-        raise ValueError(f"{name}: expected at least 2 records to take changes of, got 1")
-    return np.diff(values, axis=0)
+def _write(path: Path, content: str | bytes | Callable[[Path], Any]) -> None:
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    elif isinstance(content, str):
+        path.write_text(content, encoding="utf-8")
+    else:
+        content(path)
 
 
-def employment() -> dict[str, Any]:
-    """U.S. nonfarm employment as first published and twice revised, and taxes deposited.
-
-    Returns:
-        `month`, `first`, `one_month_later`, `final` (thousands of people, not seasonally
-        adjusted) and `tax_deposits` (million dollars), 209 months. Sources: `data/README.md`.
-
-    Example:
-        >>> len(employment()["final"])
-        209
-
-    Reference: Experiment 3 and Table 1.
-    """
-    with (files("jgram") / "data" / "employment.csv").open(encoding="utf-8") as file:
-        header, *rows = csv.reader(file)
-    months, *columns = zip(*rows, strict=True)
-    numbers = [np.array(column, np.int64) for column in columns]
-    return dict(zip(header, [np.array(months), *numbers], strict=True))
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
 
 
-def to_json(record: Any) -> str:
-    """A record as strict JSON: no NaN and no Infinity, but null and the reason beside it.
+def _open(path: str | Path) -> tuple[str, Any, str]:
+    """What messages call the file, what to read (a path, or bytes in memory), and its suffix."""
+    if str(path) == "-":
+        data = sys.stdin.buffer.read()
+        if data[:2] == b"\x1f\x8b":
+            data = _unzip(data, "standard input")
+        signs = {b"PAR1": ".parquet", b"PK\x03\x04": ".npz", b"ARRO": ".feather"}
+        return "standard input", io.BytesIO(data), signs.get(data[:4], ".csv")
+    path = Path(path)
+    suffix = path.suffix.lower()
+    if suffix != ".gz":
+        return str(path), path, suffix
+    return str(path), io.BytesIO(_unzip(path.read_bytes(), path)), Path(path.stem).suffix.lower()
 
-    Args:
-        record: Mappings, sequences, dataclasses, named tuples, arrays and scalars, nested.
 
-    Returns:
-        Indented JSON text.
-
-    Example:
-        >>> print(to_json({"log_score": float("-inf"), "rank": np.int32(3)}))
-        {
-          "log_score": null,
-          "log_score_reason": "-Infinity",
-          "rank": 3
-        }
-    """
-    return json.dumps(_plain(record), indent=2, allow_nan=False, ensure_ascii=False)
+def _unzip(data: bytes, path: Any) -> bytes:
+    try:
+        return gzip.decompress(data)
+    except (OSError, EOFError, ValueError) as error:
+        raise ValueError(f"{path}: expected a whole gzip file: {error}") from None
+    except Exception as error:  # zlib.error is no OSError
+        raise ValueError(f"{path}: expected a whole gzip file: {error}") from None
 
 
 # Text ---------------------------------------------------------------------------------------
 
 
 def _read_text(
-    path: Path,
+    path: str,
+    source: Any,
     names: Sequence[str] | None,
     separator: str | None,
     thousands: str | None,
     decimal: str | None,
     missing_values: Sequence[str],
 ) -> dict[str, Any]:
-    lines = _decode(path).splitlines(keepends=True)
+    lines = _lines(path, source)
     separator = separator or _find_separator(lines, path)
     try:
         reader = csv.reader(lines, delimiter=separator, skipinitialspace=separator != " ")
@@ -226,19 +214,20 @@ def _read_text(
     return columns
 
 
-def _decode(path: Path) -> str:
-    data = path.read_bytes()
+def _lines(path: str, source: Any) -> list[str]:
+    data = source.getvalue() if isinstance(source, io.BytesIO) else source.read_bytes()
     encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     try:
-        return data.decode(encoding)
+        text = data.decode(encoding)
     except UnicodeDecodeError as error:
         raise ValueError(
             f"{path}: expected UTF-8 text, got byte {data[error.start]:#04x} at {error.start}: "
             "save the file as UTF-8"
         ) from None
+    return io.StringIO(text, newline="").readlines()  # str.splitlines would cut at U+2028 too
 
 
-def _find_separator(lines: list[str], path: Path) -> str:
+def _find_separator(lines: list[str], path: str) -> str:
     """The separator that cuts the first lines into equally many fields."""
     widths = {}
     for separator in _SEPARATORS:
@@ -312,36 +301,49 @@ def _integers(values: list[int | None]) -> np.ndarray:
         return np.array(values, object)
 
 
-# Parquet and npz ----------------------------------------------------------------------------
+# Arrow and npz --------------------------------------------------------------------------------
 
 
-def _read_parquet(path: Path, names: Sequence[str] | None) -> dict[str, Any]:
+def _read_arrow(path: str, source: Any, suffix: str, names: Sequence[str] | None) -> dict[str, Any]:
+    what = "a Parquet" if suffix in _PARQUET else "an Arrow"
     try:
-        from pyarrow import ArrowInvalid, parquet
+        from pyarrow import ArrowInvalid, ipc, parquet
     except ImportError:
         raise ValueError(
-            f"{path}: reading Parquet takes pyarrow: pip install 'jgram[cli]'"
+            f"{path}: reading {what} file takes pyarrow: pip install 'jgram[cli]'"
         ) from None
     try:
-        with parquet.ParquetFile(path) as file:
-            wanted = _select(file.schema_arrow.names, names, path)
-            table = file.read(columns=wanted)
+        if suffix in _PARQUET:
+            with parquet.ParquetFile(source) as file:
+                wanted = _select(file.schema_arrow.names, names, path)
+                table = file.read(columns=wanted)
+        else:
+            table = ipc.open_file(source if isinstance(source, io.BytesIO) else str(source))
+            table = table.read_all()
+            table = table.select(wanted := _select(table.column_names, names, path))
     except ArrowInvalid as error:
-        raise ValueError(f"{path}: not a Parquet file: {str(error).splitlines()[0]}") from None
+        raise ValueError(f"{path}: not {what} file: {str(error).splitlines()[0]}") from None
+    if table.num_rows == 0:
+        raise ValueError(f"{path}: expected at least one record, got none")
     return {
-        name: np.array(column.to_pylist()) if "list" in str(column.type) else column
+        name: _block(column, name) if "list" in str(column.type) else column
         for name, column in zip(wanted, table.columns, strict=True)
     }
 
 
-def _read_npz(path: Path, names: Sequence[str] | None) -> dict[str, Any]:
-    if not zipfile.is_zipfile(path):
+def _block(column: Any, name: str) -> np.ndarray:
+    values, present = cells(column, name)
+    return values if present.all() else np.ma.array(values, mask=~present)
+
+
+def _read_npz(path: str, source: Any, names: Sequence[str] | None) -> dict[str, Any]:
+    if not zipfile.is_zipfile(source):
         raise ValueError(f"{path}: not an npz file")
-    with np.load(path, allow_pickle=False) as archive:
+    with np.load(source, allow_pickle=False) as archive:
         return {name: archive[name] for name in _select(archive.files, names, path)}
 
 
-def _select(present: Sequence[str], names: Sequence[str] | None, path: Path) -> list[str]:
+def _select(present: Sequence[str], names: Sequence[str] | None, path: str) -> list[str]:
     """The wanted names, each of which must be there exactly once."""
     wanted = list(present) if names is None else list(names)
     for name in wanted:
@@ -353,48 +355,3 @@ def _select(present: Sequence[str], names: Sequence[str] | None, path: Path) -> 
             places = [str(j + 1) for j, other in enumerate(present) if other == name]
             raise ValueError(f"{path}: {name!r} names columns {' and '.join(places)}: rename one")
     return wanted
-
-
-# Numbers and records ------------------------------------------------------------------------
-
-
-def _cut(values: np.ndarray, bins: int) -> tuple[np.ndarray, np.ndarray, int]:
-    """Inner edges, codes, and how many buckets hold values.
-
-    Positions of quantiles are exact fractions, so that an edge that is a value holds that value.
-    """
-    ranked = np.sort(values)
-    position, part = np.divmod(np.arange(1, bins) * (len(values) - 1), bins)
-    above = ranked[np.minimum(position + 1, len(values) - 1)]
-    edges = ranked[position] + (above - ranked[position]) * part / bins
-    codes = np.searchsorted(edges, values, side="left").astype(np.int32)
-    return edges, codes, len(np.unique(codes))
-
-
-def _numbers(values: Any, name: str) -> np.ndarray:
-    return check_observations(values, name=name, kind="numeric").values
-
-
-def _plain(value: Any) -> Any:
-    """JSON types; the non-finite numbers of an object become null, and say so beside."""
-    if hasattr(value, "_asdict"):
-        value = value._asdict()
-    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-    elif hasattr(value, "tolist"):
-        value = np.asarray(value).tolist()
-    if isinstance(value, Mapping):
-        plain = {}
-        for key, item in value.items():
-            plain[str(key)] = _plain(item)
-            number = item.item() if getattr(item, "ndim", None) == 0 else item
-            if isinstance(number, float) and not math.isfinite(number):
-                plain[f"{key}_reason"] = json.dumps(float(number))
-        return plain
-    if isinstance(value, list | tuple | set | frozenset):
-        return [_plain(item) for item in value]
-    if isinstance(value, float):
-        return float(value) if math.isfinite(value) else None
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    return str(value)

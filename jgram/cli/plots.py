@@ -1,6 +1,6 @@
 """Pictures of results: arrays in, matplotlib Axes drawn on, nothing computed.
 
-matplotlib comes with `pip install 'jgram[cli]'` and is imported only when a figure is made.
+matplotlib comes with ``pip install 'jgram[cli]'`` and is imported only when a figure is made.
 """
 
 from collections.abc import Iterable, Sequence
@@ -9,11 +9,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jgram.cli.write import check_target, whole_file
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["figure", "plot_pairwise", "plot_scores", "save"]
+    from jgram.report import Ranking, ScoreReport
+
+__all__ = ["check_figure", "draw_scores", "figure", "plot_pairwise", "plot_scores", "save"]
 
 _SCORE, _FLOOR, _TEXT = "#1f4e79", "#b9bec5", "#333333"
 
@@ -48,20 +52,69 @@ def figure(
     return drawing, list(np.ravel(drawing.subplots(1, columns)))
 
 
+def check_figure(path: Path | None) -> None:
+    """Refuse, before any work, a picture that could not be written after it.
+
+    Args:
+        path: The file, if there is one.
+
+    Raises:
+        ValueError: matplotlib is not installed, a suffix that is no format of its, no such folder.
+        PermissionError: A folder that cannot be written to.
+    """
+    if path is None:
+        return
+    drawing, _ = figure()
+    if path.suffix.lower().removeprefix(".") not in drawing.canvas.get_supported_filetypes():
+        raise ValueError(f"{path}: expected a figure file such as .png, .pdf or .svg")
+    check_target(path, (path.suffix.lower(),))
+
+
 def save(drawing: "Figure", path: str | Path) -> None:
-    """Write a figure to a file whose suffix names the format.
+    """Write a figure to a file, whole or not at all, whose suffix names the format.
 
     Args:
         drawing: The figure.
-        path: For example `ranking.png`, `.pdf` or `.svg`.
+        path: For example ``ranking.png``, ``.pdf`` or ``.svg``.
 
     Raises:
-        ValueError: A suffix that is no format of matplotlib's.
+        ValueError: A suffix that is no format of matplotlib's, no such folder.
     """
-    formats = drawing.canvas.get_supported_filetypes()
-    if Path(path).suffix.removeprefix(".").lower() not in formats:
-        raise ValueError(f"{path}: expected a figure file such as .png, .pdf or .svg")
-    drawing.savefig(path, dpi=200)
+    check_figure(Path(path))
+    with whole_file(Path(path)) as beside:
+        drawing.savefig(beside, dpi=200)
+
+
+def draw_scores(
+    path: Path, reports: "Sequence[ScoreReport]", ranking: "Ranking | None" = None
+) -> None:
+    """The picture of a result: scores, and probabilities of pairs where there are several.
+
+    Args:
+        path: The file to write.
+        reports: What :func:``jgram.score`` gave, or the reports of the ranking.
+        ranking: What :func:``jgram.rank_reports`` gave.
+    """
+    names = [report.name for report in reports]
+    pairwise = ranking is not None and len(names) > 2
+    drawing, axes = figure(10 if pairwise else 7, 1.6 + 0.5 * max(3, len(names)), 1 + pairwise)
+    plot_scores(
+        axes[0],
+        names,
+        [-np.inf if report.log_score is None else report.log_score for report in reports],
+        [report.interval or (-np.inf, np.inf) for report in reports],
+        confidence=reports[0].confidence,
+        floors=[(report.floor.mean, report.floor.standard_deviation) for report in reports
+                if report.floor] or None,
+    )  # fmt: skip
+    if ranking is not None and pairwise:
+        probabilities = np.full((len(names), len(names)), 0.5)
+        for pair in ranking.pairs:
+            better, worse = names.index(pair.better), names.index(pair.worse)
+            probabilities[better, worse] = pair.comparison.probability
+            probabilities[worse, better] = 1 - pair.comparison.probability
+        plot_pairwise(axes[1], names, probabilities)
+    save(drawing, path)
 
 
 def plot_scores(
@@ -78,9 +131,9 @@ def plot_scores(
     Args:
         axes: Where to draw.
         names: Of the reports.
-        log_scores: `[t]`; a report whose score is `-inf` is listed without a point.
-        intervals: `[t]` lowest and highest log score.
-        floors: `[t]` mean and standard deviation of each report's noise floor, drawn as a band
+        log_scores: ``[t]``; a report whose score is ``-inf`` is listed without a point.
+        intervals: ``[t]`` lowest and highest log score.
+        floors: ``[t]`` mean and standard deviation of each report's noise floor, drawn as a band
             of two standard deviations.
         confidence: Of the intervals, for the legend.
     """
@@ -126,7 +179,7 @@ def plot_pairwise(axes: "Axes", names: Sequence[str], probabilities: np.ndarray)
     Args:
         axes: Where to draw.
         names: Of the reports, best first.
-        probabilities: `[t, t]`; the diagonal is not shown.
+        probabilities: ``[t, t]``; the diagonal is not shown.
     """
     shown = np.array(probabilities, float)
     np.fill_diagonal(shown, np.nan)
