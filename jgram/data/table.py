@@ -126,7 +126,7 @@ def prepare_table(
             continue
         given = column(data, label)
         kind = asked.get(label) or _kind(given, label)
-        reason = _reason(given, kind, asked=label in asked, alone=len(columns) == 1)
+        reason = _reason(given, label, kind, asked=label in asked, alone=len(columns) == 1)
         if reason is not None:
             left_out[label] = reason
             continue
@@ -201,20 +201,20 @@ def _kind(given: Column, label: str) -> str:
         raise ValueError(
             f"{label}: expected one value a record, got {kind} such as {show(given.values[0])}"
         )
-    if (text := numbers_as_text(given.values)) is not None:
-        raise ValueError(
-            f"{label}: expected categories or numbers, got {text!r}, a number written as text: "
-            "convert the column to numbers"
-        )
     return "number" if kind in ("number", "date", "duration") and not given.declared else "category"
 
 
-def _reason(given: Column, kind: str, *, asked: bool, alone: bool) -> str | None:
+def _reason(given: Column, label: str, kind: str, *, asked: bool, alone: bool) -> str | None:
     """Why a column is left out, if it is."""
     values = given.values
     if not values.size:
         return "holds no value"
     distinct, counts = _levels(values)
+    if not asked and (text := numbers_as_text(distinct, len(values))) is not None:
+        raise ValueError(
+            f"{label}: expected categories or numbers, got {text!r}, a number written as text: "
+            "convert the column to numbers"
+        )
     if len(distinct) == 1 and given.present.all():
         return f"holds nothing but {show(distinct[0])}"
     if asked:
