@@ -296,8 +296,10 @@ def test_files_are_written_whole_or_not_at_all(tmp_path):
     path = tmp_path / "out.csv"
     write_beside(path, "old ü")
     path.chmod(0o640)
+    first = path.stat().st_ino
     write_beside(path, b"new")
     assert path.read_bytes() == b"new"
+    assert path.stat().st_ino != first  # another file, renamed over it
     assert path.stat().st_mode & 0o777 == 0o640
 
     def full(beside):

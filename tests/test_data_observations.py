@@ -192,6 +192,14 @@ def test_what_would_be_taken_for_something_else_is_refused(y, options, part):
     assert part in refused(check_observations, y, **options)
 
 
+def test_object_blocks_are_columns_of_their_own():
+    mixed = np.array([["f", True], ["m", False], ["f", True]], object)
+    assert check_observations(mixed).names == (("f", True), ("m", False))
+    assert check_observations([["f", "x"], ["m", "y"]]).names == (("f", "x"), ("m", "y"))
+    message = refused(check_observations, [["f", 1.5], ["m", 2.5]])
+    assert message.startswith("y[0]: cannot mix categories with the numbers of y[1]")
+
+
 def test_texts_that_are_codes_or_names_stay_categories():
     for y in (["007", "010", "007"], ["1", "2", "3"], ["1.0", "2.0"] * 3, ["10%", "20%"] * 3):
         assert check_observations(y).kind == "categorical"
@@ -208,6 +216,7 @@ def test_leaks_are_columns_that_equal_a_report_up_to_names():
         "almost": ["x", "z", "y", "z", "y", "x"],
         "finer": [1, 2, 3, 4, 1, 0],
         "coarser": ["x", "z", "z", "z", "x", "x"],
+        "constant": ["x"] * 6,
         "gaps": [5.5, None, 7.5, 6.5, None, 1],
         "block": np.column_stack([report % 2, report]),
     }

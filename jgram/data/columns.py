@@ -238,7 +238,7 @@ def _foreign(data: Any, name: str = "y") -> Any:
     try:
         found = nw.from_native(data, allow_series=True)
     except nw.exceptions.DuplicateError:
-        names = ", ".join(map(repr, data.columns))
+        names = listing(getattr(data, "column_names", data.columns))
         raise ValueError(f"{name}: expected distinct column names, got {names}") from None
     except TypeError:
         if not interchanged:
@@ -378,7 +378,7 @@ def _kind_of_type(kind: type) -> str:
         return "number"
     if issubclass(kind, str):
         return "text"
-    if issubclass(kind, datetime.date):
+    if issubclass(kind, datetime.date) or kind.__name__ == "Period":
         return "date"
     if issubclass(kind, datetime.timedelta):
         return "duration"

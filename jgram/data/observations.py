@@ -4,7 +4,7 @@
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from jgram.data.columns import (
     DROP_HINT,
+    Column,
     block_columns,
     cells,
     check_aligned,
@@ -163,13 +164,8 @@ def numbers_as_text(distinct: Sequence[Any], n: int) -> str | None:
 
 def _detect_kind(columns: Mapping[str, Any]) -> Literal["categorical", "numeric"]:
     kinds: dict[bool, str] = {}
-    for label, data in columns.items():
-        values, present = cells(data, label)
-        if values.ndim > 1 and values.dtype.kind == "O" and present.all():
-            values = narrow(values, label)
-        declared: tuple[Any, ...] = ()
-        if values.ndim == 1:
-            values, _, declared = column(data, label)
+    for label, given in _parts(columns):
+        values, declared = given.values, given.declared
         if (kind := kind_of(values)) == "complex":
             raise ValueError(
                 f"{label}: expected numbers or categories, got the complex {show(values.flat[0])}: "
@@ -187,6 +183,19 @@ def _detect_kind(columns: Mapping[str, Any]) -> Literal["categorical", "numeric"
             "numbers (--bins 4), or encode the categories as numbers"
         )
     return "numeric" if True in kinds else "categorical"
+
+
+def _parts(columns: Mapping[str, Any]) -> Iterator[tuple[str, Column]]:
+    """Columns ``[n]``, those of object blocks one by one, and blocks of one dtype as they are."""
+    for label, data in columns.items():
+        values, present = cells(data, label)
+        if values.ndim == 1:
+            yield label, column(data, label)
+        elif values.dtype.kind == "O":
+            names, parts = part_names(label, values), block_columns(values, present)
+            yield from ((name, column(part, name)) for name, part in zip(names, parts, strict=True))
+        else:
+            yield label, Column(values, present)
 
 
 def _texts(values: np.ndarray) -> tuple[list[Any], int]:

@@ -37,6 +37,7 @@ Scale = Literal["rank", "standard", "none"]
 
 _FEW_LEVELS = 10  # integers of so few levels may be codes
 _MOST_LEVELS = 256  # categories of more are coded by random directions
+_TOO_MANY_LEVELS = 5000
 _MUCH_MISSING = 0.3
 _UNEVEN = 10.0  # times the median variance of an embedding's dimensions
 _FEW_RECORDS = 20
@@ -221,6 +222,8 @@ def _reason(given: Column, label: str, kind: str, *, asked: bool, alone: bool) -
         return None
     if kind == "category" and counts.max() == 1 and len(distinct) > 2:
         return "never repeats a value: an identifier, or text (embed it, and pass the embedding)"
+    if kind == "category" and len(distinct) > _TOO_MANY_LEVELS:
+        return f"has {len(distinct)} categories: an identifier (kinds={{...: 'category'}} keeps it)"
     if kind == "category" and _is_prose(distinct, len(values)):
         return "is free text: embed it, and pass the embedding as a block"
     if kind == "number" and not alone and given.present.all() and _are_row_numbers(values):
@@ -281,8 +284,9 @@ def _number(given: Column, label: str, scale: str) -> tuple[list[str], np.ndarra
 
 def _seconds(values: np.ndarray, label: str) -> np.ndarray:
     """Dates as objects in seconds since the first of them."""
+    starts = [getattr(value, "start_time", value) for value in values]  # of pandas periods
     try:
-        differences = [value - values[0] for value in values]
+        differences = [start - starts[0] for start in starts]
     except TypeError:
         raise ValueError(f"{label}: expected dates of one kind, got several") from None
     return np.array([difference.total_seconds() for difference in differences])
