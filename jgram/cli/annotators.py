@@ -45,7 +45,7 @@ def run(
 ) -> int:
     """Rank annotators by their peers' answers: no truth needed, one row for each answer.
 
-    [bold]Examples[/bold]
+    Examples:
 
         jgram annotators answers.csv --item image --annotator worker --label answer
 

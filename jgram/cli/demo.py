@@ -39,7 +39,7 @@ def run(
     Three vintages of U.S. employment against tax deposits, which is Table 1 of the paper; then
     labels of 10,000 images with known errors, against image embeddings.
 
-    [bold]Example[/bold]
+    Example:
 
         jgram demo --plot employment.png
     """

@@ -22,7 +22,7 @@ def run(
     Nothing is trained. Rows count from 0 after the header. The order is more trustworthy than the
     number of records listed.
 
-    [bold]Examples[/bold]
+    Examples:
 
         jgram issues visits.csv --report diagnosis --observation crp --observation temperature
 

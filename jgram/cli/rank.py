@@ -23,7 +23,7 @@ def run(
 ) -> int:
     """Rank reports of the same records by reliability, and say which can be told apart.
 
-    [bold]Examples[/bold]
+    Examples:
 
         jgram rank visits.csv --report doctor --report coder --observation crp
 

@@ -18,7 +18,7 @@ def run(
 
     A score means something beside another report of the same records: see rank.
 
-    [bold]Examples[/bold]
+    Examples:
 
         jgram score visits.csv --report diagnosis --observation crp --observation temperature
 
