@@ -8,6 +8,7 @@ from typer import Option
 from jgram.cli.options import AsJson, Draws, KernelName, Seed
 from jgram.cli.rank import say_ranking
 from jgram.cli.show import progress, say, say_json
+from jgram.cli.write import to_text
 
 if TYPE_CHECKING:
     from jgram.report import Ranking
@@ -62,9 +63,7 @@ def run(
         say_ranking(found, source, counts_scale=name == "employment", plot=plots[name])
         say()
     if as_json:
-        from jgram.tables import to_json
-
-        say_json(to_json(records))
+        say_json(to_text(records))
 
 
 def _employment(seed: int, draws: int) -> tuple["Ranking", dict[str, Any]]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from jgram.cli.options import Inference, Input, Observed, Presentation, Reports
 from jgram.cli.process import CANNOT_TELL
 from jgram.cli.show import progress, say, say_error, say_findings, say_json, say_reports
+from jgram.cli.write import to_text
 
 if TYPE_CHECKING:
     from jgram.report import Ranking
@@ -31,21 +32,20 @@ def run(
           --difference --bins 4 --order month --block-length 12 --plot ranking.png
     """
     from jgram.cli.plots import check_figure, draw_scores
-    from jgram.cli.read import read_for_judging
 
     if len(report) < 2:
         raise ValueError("expected two or more --report to rank; score takes one")
     check_figure(presentation.plot)
     with progress(f"ranking {len(report)} reports"):
         from jgram import rank_reports
-        from jgram.tables import to_json
+        from jgram.cli.read import read_for_judging
 
         given = read_for_judging(source, observed, report, inference)
         found = rank_reports(given.reports, given.observations, given.kernel, **given.options)
         if presentation.plot:
             draw_scores(presentation.plot, found.reports, found)
     if presentation.as_json:
-        say_json(to_json({"source": given.source, **found.to_dict()}))
+        say_json(to_text({"source": given.source, **found.to_dict()}))
         if not found.separated:
             say_error(found.conclusion)
     else:

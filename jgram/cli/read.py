@@ -1,11 +1,15 @@
-"""From a file to columns ready to be judged."""
+"""From a file to columns ready to be judged; imports JAX, so commands import it when they run."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
+from jgram import RBF, Linear, PseudoPosterior, delta
+from jgram.checks import check_aligned, check_observations, drop_missing, encode_labels
 from jgram.cli.options import Inference, Input, KernelName, Missing, Observed
+from jgram.tables import difference, quantile_bins, read_columns
 
 __all__ = [
     "Given",
@@ -45,8 +49,6 @@ def read_raw(source: Input, names: Sequence[str], **marks: str | None) -> dict[s
         names: Of the columns.
         marks: Of numbers: ``thousands``, ``decimal``.
     """
-    from jgram.tables import read_columns
-
     columns = read_columns(
         source.file,
         names,
@@ -63,8 +65,6 @@ def read_for_judging(
     source: Input, observed: Observed, reports: Sequence[str], inference: Inference
 ) -> Given:
     """All that score and rank hand to the library."""
-    import jax
-
     if inference.block_length > 1 and inference.order is None:
         raise ValueError(
             "--block-length: expected --order, the column that puts the records in order of "
@@ -133,9 +133,6 @@ def prepare(
         bins: Quantile buckets for numeric reports.
         observation_bins: Quantile buckets for numeric observations.
     """
-    from jgram.checks import check_aligned, drop_missing
-    from jgram.tables import difference, quantile_bins
-
     size, notes, prepared = check_aligned(columns), [], dict(columns)
     rows = np.arange(size)
     if drop:
@@ -165,8 +162,6 @@ def prepare(
 
 def kernel_of(name: KernelName | None, bandwidth: float | None) -> Any:
     """The library's kernel, or ``None`` for the one that fits the observations."""
-    from jgram import RBF, Linear, PseudoPosterior, delta
-
     if bandwidth is not None and name not in (None, KernelName.RBF):
         raise ValueError(f"--bandwidth: expected the rbf kernel, got {name}")
     if bandwidth is not None and not bandwidth > 0:
@@ -200,8 +195,6 @@ def listed(classes: str | None, labels: Any) -> list[Any] | None:
 
 def _ordered(columns: Mapping[str, Any], by: str, *, keep: bool) -> dict[str, Any]:
     """All columns in the order of one of them, which goes unless it is used otherwise."""
-    from jgram.checks import check_observations, encode_labels
-
     times = columns[by]
     if np.asarray(times).dtype.kind in "iuf":
         keys = check_observations(times, name=by).values

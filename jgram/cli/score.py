@@ -3,6 +3,7 @@
 from jgram.cli.options import Inference, Input, Observed, Presentation, Reports
 from jgram.cli.process import CANNOT_TELL
 from jgram.cli.show import progress, say, say_error, say_findings, say_json, say_reports
+from jgram.cli.write import to_text
 
 __all__ = ["run"]
 
@@ -25,14 +26,13 @@ def run(
         jgram score labels.npz --report answers --observation features --kernel rbf --json
     """
     from jgram.cli.plots import check_figure, draw_scores
-    from jgram.cli.read import read_for_judging
 
     if len(report) != 1:
         raise ValueError("expected one --report to score; rank takes several")
     check_figure(presentation.plot)
     with progress("scoring"):
         from jgram import score
-        from jgram.tables import to_json
+        from jgram.cli.read import read_for_judging
 
         given = read_for_judging(source, observed, report, inference)
         (labels,) = given.reports.values()
@@ -42,7 +42,7 @@ def run(
     code = CANNOT_TELL if found.reason else 0
     conclusion = f"No score: {found.reason}."
     if presentation.as_json:
-        say_json(to_json({"source": given.source, **found.to_dict()}))
+        say_json(to_text({"source": given.source, **found.to_dict()}))
         if code:
             say_error(conclusion)
         return code

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-__all__ = ["check_target", "unfinished", "whole_file", "write_records"]
+__all__ = ["check_target", "to_text", "unfinished", "whole_file", "write_records"]
 
 unfinished: set[Path] = set()  # what Ctrl-C has to remove
 
@@ -65,6 +65,13 @@ def whole_file(path: Path) -> Iterator[Path]:
     finally:
         beside.unlink(missing_ok=True)
         unfinished.discard(beside)
+
+
+def to_text(record: Mapping[str, Any]) -> str:
+    """A result as JSON."""
+    from jgram.tables import to_json
+
+    return to_json(record)
 
 
 def write_records(path: Path | None, text: str, records: Sequence[Mapping[str, Any]]) -> None:
