@@ -302,7 +302,8 @@ class Pairs:
         """``K(y_n, y_n)``, ``[n]``."""
         if hasattr(self.kernel, "squares"):
             return self.kernel.squares(self.points)
-        return jax.vmap(self.kernel)(self.points, self.points)
+        pairs = _pairs(self.kernel)
+        return jax.vmap(lambda point: pairs(point[None], point[None])[0, 0])(self.points)
 
     @property
     def rank_bound(self) -> int:
