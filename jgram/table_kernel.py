@@ -2,8 +2,9 @@
 
 A single bandwidth has to be chosen, and nothing but the reports could say which is right. The mean
 over four needs no choice. Columns side by side see what each column says; whitened columns see what
-correlated columns hide (a difference of two that rise together). Their sum was level with the best
-single recipe on every one of 41 tables that it was measured on.
+correlated columns hide (a difference of two that rise together). On the 11 tables of
+``experiments/table_recipes.py`` their sum put as many pairs of reports right as the best recipe of
+each table, to within 3.5 points of 100; every other recipe fell behind by 4.5 to 29 on some table.
 """
 
 from collections.abc import Sequence
