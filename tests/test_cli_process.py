@@ -14,7 +14,12 @@ ROOT = Path(__file__).parents[1]
 
 
 def run_python(code: str, *arguments: str, **options) -> subprocess.CompletedProcess:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), **options.pop("env", {})}
+    environment = {
+        **os.environ,
+        "PYTHONUNBUFFERED": "",
+        "PYTHONPATH": str(ROOT),
+        **options.pop("env", {}),
+    }
     command = [sys.executable, "-c", code, *arguments]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **options}
     return subprocess.run(command, env=environment, check=False, **pipes)
