@@ -29,6 +29,7 @@ from sklearn.preprocessing import StandardScaler
 
 from experiments.annotators import DATA, LEAST, crowd, true_quantities
 from experiments.figures import finish, panels, save
+from experiments.statistics import holm, tie_groups
 from jgram.annotators import rank_annotators
 from jgram.data import cifar10_embeddings
 from jgram.datasets import cifar10
@@ -36,7 +37,6 @@ from jgram.influences import influence
 from jgram.kernels import RBF, median_bandwidth
 from jgram.label_issues import label_issues
 from jgram.noise import noise_floor
-from jgram.report import holm, tie_groups
 from jgram.uncertainty import compare_plugin, uncertainties
 
 SETS = {

@@ -6,7 +6,6 @@ import pytest
 
 import jgram
 from jgram import noise, uncertainty
-from jgram.report import holm, tie_groups
 from jgram.uncertainty import uncertainties
 
 DELTA, KEY = jgram.delta, jax.random.key(0)
@@ -201,14 +200,6 @@ def test_padding_changes_nothing():
         assert found.log_score == pytest.approx(float(alone.log_score), abs=1e-9)
         own = np.asarray(alone.influence)[np.arange(77), x_hat]
         np.testing.assert_allclose(found.contributions, 2 * (own - 3), atol=1e-8)
-
-
-def test_adjustment_and_groups():
-    assert holm({}) == {}
-    assert holm({"a": 0.5, "b": 0.9}) == {"a": 1.0, "b": 1.0}
-    separate = {frozenset(pair): 0.0 for pair in ("ab", "ac", "bc")}
-    assert tie_groups(list("abc"), separate) == [["a"], ["b"], ["c"]]
-    assert tie_groups(list("abc"), dict.fromkeys(separate, 1.0)) == [["a", "b", "c"]]
 
 
 @pytest.mark.parametrize(
