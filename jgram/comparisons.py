@@ -11,11 +11,11 @@ from jgram.arrays import Array, ArrayLike, Bool, Float, Int, Num
 __all__ = [
     "ESTIMABLE",
     "Retention",
-    "block_length",
     "blocks",
     "records_needed",
     "retention",
     "sign_test",
+    "suggested_block_length",
 ]
 
 ESTIMABLE = 3.0
@@ -146,7 +146,7 @@ def records_needed(
     return size * (wanted / z) ** 2
 
 
-def block_length(values: Float[ArrayLike, "... n"]) -> int:
+def suggested_block_length(values: Float[ArrayLike, "... n"]) -> int:
     """A length of blocks within which payoffs in time order depend on each other.
 
     Twice the longest of Politis and White's automatic lengths for the block bootstrap, at least
@@ -162,7 +162,7 @@ def block_length(values: Float[ArrayLike, "... n"]) -> int:
         Records a block.
 
     Example:
-        >>> block_length(np.random.default_rng(0).normal(size=1000))
+        >>> suggested_block_length(np.random.default_rng(0).normal(size=1000))
         10
 
     Reference:

@@ -9,7 +9,6 @@ import numpy as np
 
 from jgram.determinant import default_tolerance
 from jgram.kernels import Kernel
-from jgram.noise import NoiseFloor
 from jgram.observed import Features, Observed
 from jgram.uncertainty import Uncertainty, compare_plugin, uncertainties
 
@@ -118,14 +117,16 @@ class Evidence(NamedTuple):
         observed: Observations, bound to their kernel.
         classes: The ``d`` class names.
         uncertainty: The report's :class:`jgram.uncertainty.Uncertainty`.
-        floor: Its noise floor, where it was computed.
+        seen: How many of the ``d - 1`` directions between classes the observations show.
+        noise_p_value: P-value of "this report has nothing to do with the observations".
     """
 
     x_hat: Any
     observed: Observed
     classes: Sequence[Any]
     uncertainty: Uncertainty
-    floor: NoiseFloor | None = None
+    seen: float
+    noise_p_value: float
 
 
 def diagnose(evidence: Evidence) -> list[Finding]:
@@ -135,7 +136,7 @@ def diagnose(evidence: Evidence) -> list[Finding]:
         >>> from jgram.observed import observe
         >>> x_hat = y = np.repeat([0, 1], 20)
         >>> found = uncertainties({"": x_hat}, y, "delta")[""]
-        >>> evidence = Evidence(x_hat, observe("delta", y), ["no", "yes"], found)
+        >>> evidence = Evidence(x_hat, observe("delta", y), ["no", "yes"], found, 1.0, 0.0)
         >>> [finding.name for finding in diagnose(evidence)]
         ['rare class']
     """
@@ -148,7 +149,9 @@ def diagnose(evidence: Evidence) -> list[Finding]:
 
 def _class_counts(x_hat: Any, d: int) -> np.ndarray:
     values = np.asarray(x_hat)
-    return values.sum(axis=0) if values.ndim == 2 else np.bincount(values, minlength=d)
+    if values.ndim == 2:
+        return values.sum(axis=0)
+    return np.bincount(values[values >= 0], minlength=d)
 
 
 def _no_score_possible(evidence: Evidence) -> Finding | None:
@@ -162,7 +165,9 @@ def _merged_classes(evidence: Evidence) -> Finding | None:
         return None
     d = len(classes)
     with jax.enable_x64(True):
-        matrix = np.asarray(evidence.observed.class_gram(evidence.x_hat, d), np.float64)
+        matrix = np.asarray(
+            evidence.observed.class_gram(np.maximum(evidence.x_hat, 0), d, found.weights), float
+        )
     scale = np.sqrt(np.abs(np.diagonal(matrix)))
     scale = np.where(scale > 0, scale, 1.0)
     values, vectors = np.linalg.eigh(matrix / scale[:, None] / scale)
@@ -234,22 +239,37 @@ def _near_mixture(evidence: Evidence) -> Finding | None:
 
 
 def _inside_the_noise(evidence: Evidence) -> Finding | None:
-    floor = evidence.floor
-    if floor is None or (floor.margin is not None and floor.p_value < 0.05):
+    if evidence.noise_p_value < 0.05:
         return None
     return Finding(
         "inside the noise",
         "warning",
-        f"labels permuted at random score as high with probability {floor.p_value:.2f}",
+        "labels permuted at random would fit the observations as well with probability "
+        f"{evidence.noise_p_value:.2f}",
         "the data cannot tell this report from labels without any information",
-        floor.p_value,
+        evidence.noise_p_value,
+    )
+
+
+def _volume_of_noise(evidence: Evidence) -> Finding | None:
+    directions = len(evidence.classes) - 1
+    if evidence.seen >= directions / 2:
+        return None
+    return Finding(
+        "volume of noise",
+        "warning",
+        f"{directions} directions between {directions + 1} classes, of which the observations "
+        f"show {max(evidence.seen, 0.0):.1f}: most of this score is the volume of noise, which is "
+        "largest for labels that look balanced",
+        "do not compare scores like this one: jgram rank compares reports without that volume",
+        evidence.seen,
     )
 
 
 FATAL = (_no_score_possible, _merged_classes)
 """Why there is no score: the first that applies stands alone."""
 
-FINDINGS = (_rare_class, _near_singular, _near_mixture, _inside_the_noise)
+FINDINGS = (_rare_class, _near_singular, _near_mixture, _inside_the_noise, _volume_of_noise)
 """What to know of a score. A new finding is one function in this tuple."""
 
 
@@ -273,7 +293,11 @@ def relabelling(reports: Mapping[str, Any], classes: Sequence[Any]) -> list[Find
     d = len(classes)
     for i, first in enumerate(names):
         for second in names[i + 1 :]:
-            cells = np.asarray(reports[first]).astype(np.int64) * d + reports[second]
+            both = (np.asarray(reports[first]) >= 0) & (np.asarray(reports[second]) >= 0)
+            cells = (
+                np.asarray(reports[first])[both].astype(np.int64) * d
+                + np.asarray(reports[second])[both]
+            )
             table = np.bincount(cells, minlength=d * d).reshape(d, d)
             partner = _best_permutation(table)
             agree = np.trace(table) / table.sum()

@@ -7,6 +7,7 @@ payoffs' differences (the multiplier bootstrap, in the limit of many records), a
 them bounds all.
 """
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -17,10 +18,10 @@ from jgram.arrays import Array, ArrayLike, Bool, Float, Int, Key
 from jgram.comparisons import Retention, retention, sign_test
 from jgram.contrasts import Payoffs
 
-__all__ = ["Ranking", "rank_pairs"]
+__all__ = ["RankedPairs", "rank_pairs"]
 
 
-class Ranking(NamedTuple):
+class RankedPairs(NamedTuple):
     """``k`` reports ranked from all their pairs.
 
     Attributes:
@@ -59,7 +60,7 @@ def rank_pairs(
     groups: Int[ArrayLike, " n"] | None = None,
     level: float = 0.95,
     draws: int = 10_000,
-) -> Ranking:
+) -> RankedPairs:
     """Rank ``k`` reports from the payoffs of their pairs.
 
     Reports ``i`` and ``j`` are separated where their adjusted p-value is at most ``1 - level`` and
@@ -77,7 +78,7 @@ def rank_pairs(
         draws: Normal vectors.
 
     Returns:
-        :class:`Ranking`.
+        :class:`RankedPairs`.
 
     Raises:
         ValueError: The number of pairs does not fit the number of reports.
@@ -88,11 +89,21 @@ def rank_pairs(
     """
     noise = jnp.asarray(noise_p_values) > 1 - level
     k = noise.shape[0]
-    first, second = np.triu_indices(k, 1)
-    if pairs.means.shape[0] != len(first):
+    expected = k * (k - 1) // 2
+    if pairs.means.shape[0] != expected:
         raise ValueError(
-            f"expected payoffs of the {len(first)} pairs of {k} reports, got {pairs.means.shape[0]}"
+            f"expected payoffs of the {expected} pairs of {k} reports, got {pairs.means.shape[0]}"
         )
+    groups = None if groups is None else jnp.asarray(groups)
+    return _rank(key, pairs, noise, groups, level, draws)
+
+
+@partial(jax.jit, static_argnames=("level", "draws"))
+def _rank(
+    key: Any, pairs: Payoffs, noise: Array, groups: Any, level: float, draws: int
+) -> RankedPairs:
+    k = noise.shape[0]
+    first, second = np.triu_indices(k, 1)
     separation_key, share_key = jax.random.split(key)
     z = jax.vmap(sign_test, in_axes=(0, 0, None))(pairs.differences, pairs.weights, groups)[0]
     factor = _normalised(_deviations(pairs.differences, pairs.weights, groups))
@@ -108,7 +119,7 @@ def rank_pairs(
     values, errors = _values(pairs, k, groups)
     foremost = jnp.min(jnp.where(noise, k + 1, first_rank))
     best = jnp.argmax(jnp.where(noise, -jnp.inf, values))
-    return Ranking(
+    return RankedPairs(
         values,
         errors,
         p_values,

@@ -9,6 +9,7 @@ where noise is most of the volume: rankings are decided by :mod:`jgram.contrasts
 These functions run eagerly on the host's arrays, in float64.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import erfc, exp, sqrt
@@ -52,6 +53,7 @@ class Uncertainty:
         lengths: ``[d]``, ``sqrt(G[k, k])``.
         inverse: ``G^-1``, ``[d, d]``; 0 where the log score is ``-inf``.
         contributions: ``[n]``, of mean zero (:func:`jgram.influences.contributions`).
+        weights: ``[n]``, frequencies; 0 where the label is missing.
     """
 
     log_score: float
@@ -62,6 +64,7 @@ class Uncertainty:
     lengths: np.ndarray = field(repr=False)
     inverse: np.ndarray = field(repr=False)
     contributions: np.ndarray = field(repr=False)
+    weights: np.ndarray = field(repr=False)
 
     @property
     def d(self) -> int:
@@ -146,15 +149,25 @@ def standard_error(
 
 
 def uncertainties(
-    reports: dict[str, Any], y: Any, kernel: Kernel | str = rbf, *, num_classes: int | None = None
+    reports: Mapping[str, Any],
+    y: Any,
+    kernel: Kernel | str = rbf,
+    *,
+    num_classes: int | None = None,
+    weights: Any = None,
+    product: Any = None,
 ) -> dict[str, Uncertainty]:
     """:class:`Uncertainty` of several reports of the same records, in one pass over the kernel.
 
     Args:
-        reports: Name to labels ``[n]`` (or soft reports ``[n, d]``), all of one shape.
+        reports: Name to labels ``[n]``, -1 where missing (or soft reports ``[n, d]``), all of one
+            shape.
         y: Observations ``[n, ...]``.
         kernel: A kernel, or any function of two observations.
         num_classes: ``d``; default the largest label of any report, plus one.
+        weights: Frequencies ``[n]``.
+        product: ``K z`` of the weighted reports ``[t, n, d]``, where a pass over the pairs of
+            records made it already (:func:`jgram.contrasts.products`).
 
     Raises:
         ValueError: No report, or reports and observations that do not fit.
@@ -167,26 +180,36 @@ def uncertainties(
     """
     if not reports:
         raise ValueError("expected at least one report, got none")
-    d = _common_classes(reports, num_classes)
+    codes = {name: np.maximum(_labels(report), 0) for name, report in reports.items()}
+    d = _common_classes(codes, num_classes)
     with jax.enable_x64(True):
         observed = observe(kernel, y)
-        stacked = np.stack([np.asarray(report) for report in reports.values()])
+        stacked = np.stack(list(codes.values()))
         n = observed.size
+        copies = np.ones(n) if weights is None else np.asarray(weights, np.float64)
+        copies = np.stack([copies * _labelled(report) for report in reports.values()])
         # Few distinct shapes, few compilations: pad with records of weight 0.
-        padding = _padded_length(n) - n
+        padding = padded_length(n) - n
         stacked = np.pad(stacked, [(0, 0), (0, padding)] + [(0, 0)] * (stacked.ndim - 2))
-        weights = jnp.arange(n + padding) < n
-        found = _linearise_all(observed.padded(padding), jnp.asarray(stacked), weights, d)
+        copies = np.pad(copies, [(0, 0), (0, padding)])
+        if product is not None:
+            product = jnp.pad(product, [(0, 0), (0, padding), (0, 0)])
+        found = _linearise_all(
+            observed.padded(padding), jnp.asarray(stacked), jnp.asarray(copies), product, d
+        )
         linearised, parts, changes = jax.device_get(found)
     return {
         name: _uncertainty(
-            jax.tree.map(lambda leaf, i=i: leaf[i], linearised), parts[i, :n], changes[i, :n]
+            jax.tree.map(lambda leaf, i=i: leaf[i], linearised),
+            parts[i, :n],
+            changes[i, :n],
+            copies[i, :n],
         )
         for i, name in enumerate(reports)
     }
 
 
-def _padded_length(n: int) -> int:
+def padded_length(n: int) -> int:
     """The next of 16 sizes to every doubling."""
     step = 1 << max(0, n.bit_length() - 5)
     return -(-n // step) * step
@@ -194,39 +217,57 @@ def _padded_length(n: int) -> int:
 
 @partial(jax.jit, static_argnames="num_classes")
 def _linearise_all(
-    observed: Any, x_hats: Array, weights: Array, num_classes: int
+    observed: Any, x_hats: Array, weights: Array, product: Any, num_classes: int
 ) -> tuple[Linearisation, Array, Array]:
     """Small parts of linearisations, contributions and leave-one-out changes ``[t, n]``."""
 
-    def one(x_hat: Array) -> tuple[Linearisation, Array, Array]:
-        found = linearise(x_hat, observed, num_classes=num_classes, weights=weights)
-        parts, changes = contributions(found, x_hat), leave_one_out(found, x_hat, weights)
+    def one(x_hat: Array, weights: Array, product: Any) -> tuple[Linearisation, Array, Array]:
+        found = linearise(
+            x_hat, observed, num_classes=num_classes, weights=weights, product=product
+        )
+        parts, changes = contributions(found, x_hat), leave_one_out(found, x_hat, weights > 0)
         empty = jnp.zeros(0, observed.dtype)
         return found._replace(influence=empty, residual=empty), parts, changes
 
-    return jax.vmap(one)(x_hats)
+    return jax.vmap(one)(x_hats, weights, product)
 
 
-def _uncertainty(found: Linearisation, parts: np.ndarray, changes: np.ndarray) -> Uncertainty:
-    n = len(parts)
+def _uncertainty(
+    found: Linearisation, parts: np.ndarray, changes: np.ndarray, weights: np.ndarray
+) -> Uncertainty:
+    n = weights.sum()
+    parts = np.where(weights > 0, parts, 0.0)
     log_score = float(found.elimination.log_determinant)
     known = bool(np.isfinite(log_score))
     uncertainty = Uncertainty(
         log_score=log_score,
-        standard_error=_standard_error(parts) if known else np.inf,
+        standard_error=_standard_error(parts, weights) if known else np.inf,
         bias=None,
         rank=int(found.elimination.rank),
         pivots=np.asarray(found.elimination.pivots),
         lengths=np.asarray(found.lengths),
         inverse=np.asarray(found.inverse),
-        contributions=parts if known else np.zeros(n),
+        contributions=parts if known else np.zeros(len(parts)),
+        weights=weights,
     )
-    if uncertainty.near_singular or not np.isfinite(changes).all():
+    present = weights > 0
+    if uncertainty.near_singular or not np.isfinite(changes[present]).all():
         return uncertainty
-    return replace(uncertainty, bias=float((n - 1) * changes.mean(dtype=np.float64)))
+    mean = float(changes[present] @ weights[present]) / n
+    return replace(uncertainty, bias=(n - 1) * mean)
 
 
-def _common_classes(reports: dict[str, Any], num_classes: int | None) -> int:
+def _labels(report: Any) -> np.ndarray:
+    values = np.asarray(report)
+    return values if values.dtype.kind != "b" else values.astype(np.int32)
+
+
+def _labelled(report: Any) -> np.ndarray:
+    values = np.asarray(report)
+    return values >= 0 if values.ndim == 1 else np.ones(len(values), bool)
+
+
+def _common_classes(reports: Mapping[str, Any], num_classes: int | None) -> int:
     sizes = {name: np.shape(report) for name, report in reports.items()}
     first = next(iter(sizes))
     for name, shape in sizes.items():
@@ -259,16 +300,19 @@ def compare_plugin(
     finite = [np.isfinite(first.log_score), np.isfinite(second.log_score)]
     if all(finite):
         ratio = first.log_score - second.log_score
-        error = _standard_error(first.contributions - second.contributions)
+        error = _standard_error(first.contributions - second.contributions, first.weights)
     else:
         ratio = 0.0 if not any(finite) else (np.inf if finite[0] else -np.inf)
         error = 0.0 if any(finite) else np.inf
     half = normal_quantile(confidence) * error
     interval = (ratio - half, ratio + half) if np.isfinite(ratio) else (ratio, ratio)
-    # The normalised score, d score^(1/2d): the logarithm of a score near zero has no bounded error.
+    # The normalised score: the logarithm of a score near zero has no bounded error.
     kept = [_normalised_score(found) for found in (first, second)]
     steps = [k * found.contributions for k, found in zip(kept, (first, second), strict=True)]
-    difference, spread = kept[0] - kept[1], _standard_error((steps[0] - steps[1]) / 2 / first.d)
+    difference, spread = (
+        kept[0] - kept[1],
+        _standard_error((steps[0] - steps[1]) / 2 / first.d, first.weights),
+    )
     z = (
         0.0
         if difference == 0.0
@@ -287,10 +331,13 @@ def compare_plugin(
     )
 
 
-def _standard_error(contributions: np.ndarray) -> float:
-    """Of a sum of ``1/n`` times contributions of mean zero."""
-    n = len(contributions)
-    return float(contributions.std(ddof=1, dtype=np.float64)) / sqrt(n) if n > 1 else np.inf
+def _standard_error(contributions: np.ndarray, weights: np.ndarray) -> float:
+    """Standard error of a mean of contributions, each as frequent as its weight."""
+    n = float(weights.sum())
+    if n <= 1:
+        return np.inf
+    mean = float(weights @ contributions) / n
+    return sqrt(float(weights @ (contributions - mean) ** 2) / (n - 1) / n)
 
 
 def _normalised_score(found: Uncertainty) -> float:

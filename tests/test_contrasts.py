@@ -10,11 +10,11 @@ from scipy.stats import kendalltau
 
 from jgram.alignment import align
 from jgram.comparisons import (
-    block_length,
     blocks,
     records_needed,
     retention,
     sign_test,
+    suggested_block_length,
 )
 from jgram.contrasts import noise_tests, pair_payoffs, payoffs
 from jgram.kernels import RBF, Delta, rbf
@@ -292,11 +292,11 @@ def test_blocks():
     slow = np.zeros(2000)
     for t in range(1, 2000):
         slow[t] = 0.8 * slow[t - 1] + steps[t]
-    assert block_length(steps) == 13
-    assert 30 <= block_length(slow) <= 200
-    assert block_length(np.stack([steps, slow])) == block_length(slow)
-    assert block_length(np.zeros(64)) == 4
-    assert block_length(np.zeros(2)) == 1
+    assert suggested_block_length(steps) == 13
+    assert 30 <= suggested_block_length(slow) <= 200
+    assert suggested_block_length(np.stack([steps, slow])) == suggested_block_length(slow)
+    assert suggested_block_length(np.zeros(64)) == 4
+    assert suggested_block_length(np.zeros(2)) == 1
     z = [sign_test(part, groups=blocks(500, 30))[0] for part in slow.reshape(4, 500)]
     alone = [sign_test(part)[0] for part in slow.reshape(4, 500)]
     assert np.all(np.abs(z) < np.abs(alone))

@@ -19,7 +19,6 @@ from typer.models import OptionInfo
 __all__ = [
     "AsJson",
     "Confidence",
-    "Draws",
     "Inference",
     "Input",
     "KernelName",
@@ -28,6 +27,7 @@ __all__ = [
     "Observed",
     "Presentation",
     "Reports",
+    "ScaleName",
     "Seed",
     "merged",
 ]
@@ -45,15 +45,23 @@ class KernelName(StrEnum):
 class Missing(StrEnum):
     """What to do with records that lack a value."""
 
-    RAISE = "raise"
+    KEEP = "keep"
     DROP = "drop"
+    RAISE = "raise"
+
+
+class ScaleName(StrEnum):
+    """How numbers of a table are made comparable."""
+
+    RANK = "rank"
+    STANDARD = "standard"
+    NONE = "none"
 
 
 # Options that stand in several groups, or alone.
 Reports = Annotated[list[str], Option("--report", help="Column of reported labels; repeatable.")]
 Confidence = Annotated[float, Option(help="Of intervals and of telling apart.")]
-Draws = Annotated[int, Option(help="Permutations for the noise floor; 0 for none.", min=0)]
-Seed = Annotated[int, Option(help="Of the permutations.", min=0, max=2**63 - 1)]
+Seed = Annotated[int, Option(help="Seed of the simultaneous intervals.", min=0, max=2**63 - 1)]
 AsJson = Annotated[bool, Option("--json", help="Write JSON.")]
 
 
@@ -66,9 +74,16 @@ class Input:
         str | None,
         Option(help="All labels in order, comma-separated.", show_default="those reported"),
     ] = None
-    missing: Annotated[Missing, Option(help="Refuse or drop records that lack a value.")] = (
-        Missing.RAISE
-    )
+    missing: Annotated[
+        Missing,
+        Option(
+            help="Of records that lack a label: keep them for the reports that have one, drop them "
+            "for all, or raise an error."
+        ),
+    ] = Missing.KEEP
+    abstain: Annotated[
+        str | None, Option(help="Label that says 'no answer': a class of its own.")
+    ] = None
     missing_value: Annotated[
         list[str] | None, Option(help="Cell that means a missing value, such as NA; repeatable.")
     ] = None
@@ -90,13 +105,23 @@ class Observed:
         Option(
             help="Likeness of two observations: delta for categories, rbf or linear for numbers, "
             "pseudo-posterior for class probabilities.",
-            show_default="delta for categories, rbf for numbers",
+            show_default="what fits the table",
         ),
     ] = None
     bandwidth: Annotated[
         float | None,
-        Option(help="Of exp(-distance² / bandwidth²).", show_default="median distance"),
+        Option(
+            help="One bandwidth of rbf, exp(-distance² / bandwidth²).",
+            show_default="four: the median distance over 1, 2, 4 and 8",
+        ),
     ] = None
+    kind: Annotated[
+        list[str] | None,
+        Option(help="COLUMN=number, =category or =ignore, where a column is not what it seems."),
+    ] = None
+    scale: Annotated[
+        ScaleName, Option(help="Numbers of a table by their ranks, standardised, or as they are.")
+    ] = ScaleName.RANK
     bins: Annotated[int | None, Option(help="Quantile buckets for every numeric column.")] = None
     observation_bins: Annotated[
         int | None, Option(help="Quantile buckets for numeric observations only.")
@@ -113,15 +138,25 @@ class Inference:
     """Uncertainty"""
 
     confidence: Confidence = 0.95
-    draws: Draws = 1000
     seed: Seed = 0
+    weight: Annotated[
+        str | None, Option(help="Column of frequencies: 3 counts as three such records.")
+    ] = None
+    group: Annotated[
+        str | None, Option(help="Column that names groups (patients, days) judged as a whole.")
+    ] = None
     order: Annotated[
         str | None,
         Option(help="Column that puts the records in order of time.", show_default="the file's"),
     ] = None
     block_length: Annotated[
-        int, Option(help="Records in time order are permuted in runs of this length.", min=1)
-    ] = 1
+        int | None,
+        Option(
+            help="Records in order of time that are judged together.",
+            min=1,
+            show_default="found from the data with --order, else 1",
+        ),
+    ] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,9 +164,7 @@ class Presentation:
     """Output"""
 
     as_json: AsJson = False
-    plot: Annotated[
-        Path | None, Option(help="Draw scores, intervals and noise floor into this file.")
-    ] = None
+    plot: Annotated[Path | None, Option(help="Draw shares and intervals into this file.")] = None
     counts_scale: Annotated[
         bool,
         Option(

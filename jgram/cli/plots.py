@@ -17,7 +17,15 @@ if TYPE_CHECKING:
 
     from jgram.report import Ranking, ScoreReport
 
-__all__ = ["check_figure", "draw_scores", "figure", "plot_pairwise", "plot_scores", "save"]
+__all__ = [
+    "check_figure",
+    "draw_ranking",
+    "draw_scores",
+    "figure",
+    "plot_scores",
+    "plot_shares",
+    "save",
+]
 
 _SCORE, _FLOOR, _TEXT = "#1f4e79", "#b9bec5", "#333333"
 
@@ -85,36 +93,92 @@ def save(drawing: "Figure", path: str | Path) -> None:
         drawing.savefig(beside, dpi=200)
 
 
-def draw_scores(
-    path: Path, reports: "Sequence[ScoreReport]", ranking: "Ranking | None" = None
-) -> None:
-    """The picture of a result: scores, and probabilities of pairs where there are several.
+def draw_scores(path: Path, reports: "Sequence[ScoreReport]") -> None:
+    """The picture of published scores.
 
     Args:
         path: The file to write.
-        reports: What :func:``jgram.score`` gave, or the reports of the ranking.
-        ranking: What :func:``jgram.rank_reports`` gave.
+        reports: What :func:`jgram.score` gave.
     """
-    names = [report.name for report in reports]
-    pairwise = ranking is not None and len(names) > 2
-    drawing, axes = figure(10 if pairwise else 7, 1.6 + 0.5 * max(3, len(names)), 1 + pairwise)
+    drawing, axes = figure(7, 1.6 + 0.5 * max(3, len(reports)))
     plot_scores(
         axes[0],
-        names,
+        [report.name for report in reports],
         [-np.inf if report.log_score is None else report.log_score for report in reports],
         [report.interval or (-np.inf, np.inf) for report in reports],
         confidence=reports[0].confidence,
-        floors=[(report.floor.mean, report.floor.standard_deviation) for report in reports
-                if report.floor] or None,
-    )  # fmt: skip
-    if ranking is not None and pairwise:
-        probabilities = np.full((len(names), len(names)), 0.5)
-        for pair in ranking.pairs:
-            better, worse = names.index(pair.better), names.index(pair.worse)
-            probabilities[better, worse] = pair.comparison.probability
-            probabilities[worse, better] = 1 - pair.comparison.probability
-        plot_pairwise(axes[1], names, probabilities)
+    )
     save(drawing, path)
+
+
+def draw_ranking(path: Path, ranking: "Ranking") -> None:
+    """The picture of a ranking: what each report keeps of the best, with its interval and ranks.
+
+    Args:
+        path: The file to write.
+        ranking: What :func:`jgram.rank_reports` gave.
+    """
+    drawing, (axes,) = figure(7.5, 1.8 + 0.5 * max(3, len(ranking.reports)))
+    plot_shares(
+        axes,
+        [report.name for report in ranking.reports],
+        [report.keeps for report in ranking.reports],
+        [report.keeps_interval for report in ranking.reports],
+        ranks=[(report.first_rank, report.last_rank) for report in ranking.reports],
+        noise=[report.inside_noise for report in ranking.reports],
+        confidence=ranking.confidence,
+    )
+    axes.set_title(ranking.conclusion, fontsize="medium", loc="left", wrap=True)
+    save(drawing, path)
+
+
+def plot_shares(
+    axes: "Axes",
+    names: Sequence[str],
+    shares: Sequence[float | None],
+    intervals: Sequence[tuple[float, float] | None],
+    *,
+    ranks: Sequence[tuple[int, int]],
+    noise: Sequence[bool],
+    confidence: float = 0.95,
+) -> None:
+    """What reports keep of the best one's information, the best on top.
+
+    Args:
+        axes: Where to draw.
+        names: Names of the reports, best first.
+        shares: ``[t]``; ``None`` where a share cannot be estimated.
+        intervals: ``[t]``, simultaneous.
+        ranks: ``[t]``, first and last rank that the data leave each.
+        noise: ``[t]``, reports inside the noise, drawn hollow.
+        confidence: Confidence level of the intervals, for the legend.
+    """
+    rows = np.arange(len(names))[::-1]
+    for row, share, interval, hollow in zip(rows, shares, intervals, noise, strict=True):
+        if share is None:
+            axes.annotate("not estimable", (0.02, row), color=_TEXT, va="center",
+                          xycoords=("axes fraction", "data"))  # fmt: skip
+            continue
+        if interval is not None:
+            axes.hlines(row, *interval, color=_SCORE, lw=2.2)
+        axes.plot(share, row, "o", color=_SCORE, ms=7, mfc="white" if hollow else _SCORE)
+    axes.axvline(0, color=_FLOOR, lw=1.2)
+    axes.axvline(1, color=_FLOOR, lw=1.2, ls=":")
+    labels = [
+        f"{name}\nrank {low}" if low == high else f"{name}\nrank {low} to {high}"
+        for name, (low, high) in zip(_literal(names), ranks, strict=True)
+    ]
+    axes.set_yticks(rows, labels)
+    axes.set_ylim(-0.6, len(names) - 0.4)
+    axes.set_xlabel(
+        f"keeps of the best report's information, {confidence:.0%} intervals that hold together"
+        + ("; hollow: not told from noise" if any(noise) else "")
+    )
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+    axes.grid(axis="x", color="#e3e6ea", lw=0.8)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.tick_params(axis="y", length=0)
 
 
 def plot_scores(
@@ -171,28 +235,6 @@ def plot_scores(
     axes.get_figure().legend(  # pyright: ignore[reportOptionalMemberAccess]
         loc="outside lower center", ncols=2, frameon=False, fontsize="small"
     )
-
-
-def plot_pairwise(axes: "Axes", names: Sequence[str], probabilities: np.ndarray) -> None:
-    """How probable it is that the row's report is better than the column's.
-
-    Args:
-        axes: Where to draw.
-        names: Of the reports, best first.
-        probabilities: ``[t, t]``; the diagonal is not shown.
-    """
-    shown = np.array(probabilities, float)
-    np.fill_diagonal(shown, np.nan)
-    axes.imshow(shown, vmin=0, vmax=1, cmap="RdBu")
-    for (i, j), value in np.ndenumerate(shown):
-        if i != j:
-            axes.text(j, i, f"{value:.2f}", ha="center", va="center", fontsize="small",
-                      color="white" if abs(value - 0.5) > 0.35 else _TEXT)  # fmt: skip
-    axes.set_xticks(range(len(names)), _literal(names), rotation=30, ha="right")
-    axes.set_yticks(range(len(names)), _literal(names))
-    axes.set_title("P(row is better than column)", fontsize="medium")
-    axes.spines[:].set_visible(False)
-    axes.tick_params(length=0)
 
 
 def _literal(names: Iterable[str]) -> list[str]:

@@ -1,11 +1,21 @@
-"""From a file to columns ready to be judged."""
+"""From a file to columns ready to be judged; imports JAX, so commands import it when they run."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from jgram import RBF, Linear, PseudoPosterior, delta
 from jgram.cli.options import Inference, Input, KernelName, Missing, Observed
+from jgram.data import (
+    check_aligned,
+    check_observations,
+    difference,
+    drop_missing,
+    encode_labels,
+    quantile_bins,
+    read_columns,
+)
 
 __all__ = [
     "Given",
@@ -45,8 +55,6 @@ def read_raw(source: Input, names: Sequence[str], **marks: str | None) -> dict[s
         names: Of the columns.
         marks: Of numbers: ``thousands``, ``decimal``.
     """
-    from jgram.data import read_columns
-
     columns = read_columns(
         source.file,
         names,
@@ -63,21 +71,25 @@ def read_for_judging(
     source: Input, observed: Observed, reports: Sequence[str], inference: Inference
 ) -> Given:
     """All that score and rank hand to the library."""
-    import jax
-
-    if inference.block_length > 1 and inference.order is None:
+    length, order = inference.block_length, inference.order
+    if (length or 1) > 1 and order is None:
         raise ValueError(
             "--block-length: expected --order, the column that puts the records in order of "
             "time, got none"
         )
-    columns, _, notes = read_prepared(source, observed, reports, order=inference.order)
+    others = [name for name in (inference.weight, inference.group) if name]
+    columns, _, notes = read_prepared(source, observed, reports, order=order, others=others)
     labels = {name: columns[name] for name in reports}
     options = {
         "classes": listed(source.classes, labels[reports[0]]),
+        "missing": source.missing.value,
+        "abstain": _as_label(source.abstain, labels[reports[0]]),
+        "weights": columns[inference.weight] if inference.weight else None,
+        "groups": columns[inference.group] if inference.group else None,
+        "kinds": kinds_of(observed.kind),
+        "scale": observed.scale.value,
         "confidence": inference.confidence,
-        "block_length": inference.block_length,
-        "key": jax.random.key(inference.seed) if inference.draws else None,
-        "draws": max(inference.draws, 1),
+        "block_length": length if length or order else 1,
     }
     about = {
         "file": str(source.file),
@@ -91,10 +103,15 @@ def read_for_judging(
 
 
 def read_prepared(
-    source: Input, observed: Observed, reports: Sequence[str], *, order: str | None = None
+    source: Input,
+    observed: Observed,
+    reports: Sequence[str],
+    *,
+    order: str | None = None,
+    others: Sequence[str] = (),
 ) -> Prepared:
     """Reports and observations, in the order of a column if one is named, prepared as asked."""
-    wanted = [*reports, *observed.observation]
+    wanted = list(dict.fromkeys([*reports, *observed.observation, *others]))
     columns = read_raw(
         source,
         [*wanted, *([order] if order else [])],
@@ -108,6 +125,7 @@ def read_prepared(
         columns,
         observed.observation,
         drop=source.missing is Missing.DROP,
+        others=others,
         changes=observed.difference,
         bins=observed.bins,
         observation_bins=observed.observation_bins or (None if takes_numbers else observed.bins),
@@ -119,6 +137,7 @@ def prepare(
     observations: Sequence[str],
     *,
     drop: bool = False,
+    others: Sequence[str] = (),
     changes: bool = False,
     bins: int | None = None,
     observation_bins: int | None = None,
@@ -129,12 +148,11 @@ def prepare(
         columns: Name to column.
         observations: The names of those that are observations.
         drop: Leave out records that lack a value.
+        others: The names of those that are neither reports nor observations.
         changes: Take changes from record to record of numeric columns.
         bins: Quantile buckets for numeric reports.
         observation_bins: Quantile buckets for numeric observations.
     """
-    from jgram.data import check_aligned, difference, drop_missing, quantile_bins
-
     size, notes, prepared = check_aligned(columns), [], dict(columns)
     rows = np.arange(size)
     if drop:
@@ -147,6 +165,9 @@ def prepare(
                     "them: fill them in, or leave out --difference"
                 )
     for name, column in prepared.items():
+        if name in others:
+            prepared[name] = column[1:] if changes else column
+            continue
         numeric = np.asarray(column).dtype.kind in "iuf"
         wanted = observation_bins if name in observations else bins
         if changes:
@@ -164,8 +185,6 @@ def prepare(
 
 def kernel_of(name: KernelName | None, bandwidth: float | None) -> Any:
     """The library's kernel, or ``None`` for the one that fits the observations."""
-    from jgram import RBF, Linear, PseudoPosterior, delta
-
     if bandwidth is not None and name not in (None, KernelName.RBF):
         raise ValueError(f"--bandwidth: expected the rbf kernel, got {name}")
     if bandwidth is not None and not bandwidth > 0:
@@ -179,7 +198,24 @@ def kernel_of(name: KernelName | None, bandwidth: float | None) -> Any:
             return PseudoPosterior()
         case None if bandwidth is None:
             return None
-    return RBF(bandwidth)
+    return "rbf" if bandwidth is None else RBF(bandwidth)
+
+
+def kinds_of(given: Sequence[str] | None) -> dict[str, Any] | None:
+    """``["zip=category"]`` as ``{"zip": "category"}``."""
+    pairs = [text.rpartition("=") for text in given or ()]
+    for name, _, kind in pairs:
+        if not name or kind not in ("number", "category", "ignore"):
+            raise ValueError(
+                f"--kind: expected COLUMN=number, =category or =ignore, got {name or kind!r}"
+            )
+    return {name: kind for name, _, kind in pairs} or None
+
+
+def _as_label(text: str | None, labels: Any) -> Any:
+    """A label of the command line, as a number where the column holds numbers."""
+    found = listed(text, labels)
+    return None if found is None else found[0]
 
 
 def listed(classes: str | None, labels: Any) -> list[Any] | None:
@@ -199,8 +235,6 @@ def listed(classes: str | None, labels: Any) -> list[Any] | None:
 
 def _ordered(columns: Mapping[str, Any], by: str, *, keep: bool) -> dict[str, Any]:
     """All columns in the order of one of them, which goes unless it is used otherwise."""
-    from jgram.data import check_observations, encode_labels
-
     times = columns[by]
     if np.asarray(times).dtype.kind in "iuf":
         keys = check_observations(times, name=by).values

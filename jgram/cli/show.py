@@ -15,20 +15,21 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 if TYPE_CHECKING:
-    from jgram.report import Ranking, ScoreReport
+    from jgram.report import RankedReport, Ranking, ScoreReport
 
 __all__ = [
     "Column",
     "columns_of",
     "counts",
     "plus_minus",
-    "probability",
     "progress",
+    "room",
     "say",
     "say_error",
     "say_finding",
     "say_findings",
     "say_json",
+    "say_ranked",
     "say_reports",
     "say_table",
     "table",
@@ -90,55 +91,83 @@ def say_findings(reports: "Sequence[ScoreReport]", ranking: "Ranking | None" = N
 
 
 def say_reports(
-    reports: "Sequence[ScoreReport]",
-    source: Mapping[str, Any],
-    ranking: "Ranking | None" = None,
-    *,
-    counts_scale: bool,
+    reports: "Sequence[ScoreReport]", source: Mapping[str, Any], *, counts_scale: bool
 ) -> None:
-    """Print what was judged, and a table of the reports, best first."""
+    """Print what was judged, and a table of the published scores."""
     first = reports[0]
+    _say_source(first.num_records, first.num_classes, source, f"kernel {first.kernel}")
+    say_table([Column("report", [report.name for report in reports], name=True),
+               *_published(reports, counts_scale)])  # fmt: skip
+
+
+def say_ranked(found: "Ranking", source: Mapping[str, Any], *, counts_scale: bool) -> None:
+    """Print what was judged, and a table of the reports, best first."""
+    _say_source(found.num_records, found.num_classes, source, found.observations)
+    if found.block_length > 1:
+        say(f"records in order of time, judged in blocks of {found.block_length}", "dim")
+    ranks = [f"{x.first_rank}" if x.first_rank == x.last_rank else f"{x.first_rank}-{x.last_rank}"
+             for x in found.reports]  # fmt: skip
+    columns = [
+        Column("report", [report.name for report in found.reports], name=True),
+        Column(
+            f"keeps of the best\n{found.confidence:.0%} interval",
+            [_keeps(x) for x in found.reports],
+        ),
+        Column("rank", ranks),
+        Column("p of\nnoise", [_p_value(x.noise_p_value) for x in found.reports]),
+    ]
+    published = [report.published for report in found.reports]
+    say_table([*columns, *_published(published, counts_scale)])
     say(
-        f"{first.num_records} records, {first.num_classes} classes, observed through "
-        f"{', '.join(source['observations'])}; kernel {first.kernel}"
+        "'keeps': the share of the best report's information about the truth that a report keeps",
+        "dim",
     )
+
+
+def _say_source(records: Any, classes: int, source: Mapping[str, Any], how: str) -> None:
+    through = ", ".join(source["observations"])
+    say(f"{records} records, {classes} classes, observed through {through}")
+    say(how)
     for note in source["notes"]:
         say(note, "dim")
     say()
+
+
+def _published(reports: "Sequence[ScoreReport]", counts_scale: bool) -> list[Column]:
     scores = [
         "no score" if x.log_score is None else plus_minus(x.log_score, x.interval) for x in reports
     ]
-    columns = [
-        Column("report", [report.name for report in reports], name=True),
-        Column(f"log score\n± {first.confidence:.0%}", scores),
-    ]
-    if first.floor is not None:
-        floors = [None if report.log_score is None else report.floor for report in reports]
-        means = [f"{x.mean:.1f} ± {x.standard_deviation:.1f}" if x else "" for x in floors]
-        columns.append(Column("noise floor\n± sd", means))
-        columns.append(Column("p of\nnoise", [f"{x.p_value:.3f}" if x else "" for x in floors]))
-    if ranking is not None:
-        to_best = {
-            pair.worse: pair.comparison for pair in ranking.pairs if pair.better == first.name
-        }
-        pairs = [to_best.get(report.name) for report in reports]
-        ratios = [f"{1 / pair.determinant_ratio:.3g}" if pair else "1" for pair in pairs]
-        columns.append(Column("det\nratio", ratios))
-        better = [probability(pair.probability) if pair else "" for pair in pairs]
-        columns.append(Column("P best\nbetter", better))
+    columns = [Column(f"published log\nscore ± {reports[0].confidence:.0%}", scores)]
     if counts_scale:
         columns.append(Column("counts\nscale", [counts(x.counts_log_score) for x in reports]))
-    say_table(columns)
+    return columns
+
+
+def _keeps(report: "RankedReport") -> str:
+    if report.keeps is None:
+        return "not estimable"
+    if report.keeps_interval is None or report.keeps_interval == (1.0, 1.0):
+        return f"{report.keeps:.0%}"
+    low, high = report.keeps_interval
+    return f"{report.keeps:.0%} [{low:.0%}, {high:.0%}]"
+
+
+def _p_value(value: float) -> str:
+    return "<.001" if value < 0.001 else f"{value:.3f}"
 
 
 def say_table(columns: Sequence[Column]) -> None:
-    """Print a table as wide as the terminal, or as it needs in a file or pipe."""
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
+    """Print a table that fits the output."""
     columns = [
         Column(_printable(head), [_printable(_visible(cell)) for cell in cells], name)
         for head, cells, name in columns
     ]
-    say(table(columns, width) + "\n")
+    say(table(columns, room()) + "\n")
+
+
+def room() -> int:
+    """Characters a line of the output holds: as many as it needs in a file or pipe."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
 
 
 def table(columns: Sequence[Column], width: int) -> str:
@@ -198,11 +227,6 @@ def plus_minus(value: float, interval: tuple[float, float] | None) -> str:
     return f"{value:.2f}{half}"
 
 
-def probability(value: float) -> str:
-    """A probability of which more digits say nothing."""
-    return ">0.99" if value > 0.99 else f"{value:.2f}"
-
-
 def counts(log_value: float | None) -> str:
     """A number by its logarithm, in full where that can be read."""
     if log_value is None:
@@ -234,9 +258,17 @@ def _width(column: Column) -> int:
 
 
 def _least(column: Column) -> int:
-    """The width that a column must have: all of a number, a word of the head, some of a name."""
-    heads = [cell_len(line) for line in column.head.split("\n")]
-    return min(_width(column), max(_LEAST, *heads)) if column.name else _width(column)
+    """The width that a column must have: all of numbers, so much of names that they differ."""
+    if not column.name:
+        return _width(column)
+    least = max(_LEAST, *(cell_len(line) for line in column.head.split("\n")))
+    names = set(column.cells)
+    enough = (
+        width
+        for width in range(least, _width(column))
+        if len({_shortened(name, width) for name in names}) == len(names)
+    )
+    return next(enough, _width(column))
 
 
 def _part(columns: Sequence[Column], width: int) -> str:
