@@ -11,6 +11,7 @@ CIFAR-10N's labels, where the files are, from embeddings.
 """
 
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -20,9 +21,15 @@ from rich.progress import track
 from scipy.stats import kendalltau
 
 from experiments.figures import finish, panels, save
-from experiments.human_labels import EMBEDDINGS, label_sets
-from jgram.comparisons import block_length, blocks, records_needed, retention, sign_test
-from jgram.contrasts import noise_tests, pair_payoffs
+from experiments.annotators import DATA
+from jgram.comparisons import (
+    blocks,
+    records_needed,
+    retention,
+    sign_test,
+    suggested_block_length,
+)
+from jgram.contrasts import noise_tests, pair_payoffs, payoffs
 from jgram.influences import contributions, linearise_frame
 from jgram.kernels import RBF, Delta
 from jgram.observed import frame_of_product, observe
@@ -93,6 +100,8 @@ SETTINGS: dict[str, Any] = {
     "200 outcomes, 10 classes": Table(1000, 10, 200),
 }
 GROWING = Gaussians(100, 10, (0.8, 0.15, 0.05), 2.5, 3.0)
+PEOPLE = {"aggregate": "aggre_label", "random 1": "random_label1", "worst": "worse_label"}
+EMBEDDINGS = Path(__file__).with_name("data") / "cifar10_train.npz"
 SIZES = (100, 300, 1000, 3000, 5000)
 
 
@@ -245,8 +254,12 @@ def slow(key: Any, persistence: float, n: int, columns: int) -> Any:
 
 
 def in_time(key: Any, persistence: float, repetitions: int) -> dict[str, Any]:
-    """Equal reports whose errors persist, as truth and observations do; n = 300."""
-    edges = jnp.array([-0.5, 0.6])
+    """Equal reports whose errors persist, as truth and observations do, and one of noise; n = 300.
+
+    Blocks of the suggested length for the test of the pair; for the noise, whose payoffs are of
+    its own making, blocks of 25 left out as a whole.
+    """
+    edges, groups = jnp.array([-0.5, 0.6]), blocks(300, 25)
 
     def one(key):
         series, noise = jax.random.split(key)
@@ -255,21 +268,29 @@ def in_time(key: Any, persistence: float, repetitions: int) -> dict[str, Any]:
         wrong = states[:, 3:5] < jax.scipy.stats.norm.ppf(0.3)
         y = states[:, [0, 5]] + 0.5 * jax.random.normal(noise, (300, 2))
         reports = jnp.where(wrong, others, x[:, None]).T
-        pairs = pair_payoffs(observe(RBF(1.5), y), reports, num_classes=3, complete=True)
-        return pairs.differences[0], pairs.values[0]
+        observed = observe(RBF(1.5), y)
+        pairs = pair_payoffs(observed, reports, num_classes=3, complete=True)
+        unrelated = partial(payoffs, observed, others[:, :1].T, num_classes=3)
+        ratios = [
+            each.means[0] / jnp.sqrt(each.covariance[0, 0])
+            for each in (unrelated(), unrelated(groups=groups))
+        ]
+        return pairs.differences[0], pairs.values[0], jnp.stack(ratios)
 
-    differences, values = many(one, key, repetitions)
+    differences, values, noise = many(one, key, repetitions)
     series = np.concatenate([differences[:, None], values], axis=1)
-    lengths = [block_length(each) for each in series]
-    groups = np.stack([blocks(300, length) for length in lengths])
+    lengths = [suggested_block_length(each) for each in series]
+    chosen = np.stack([blocks(300, length) for length in lengths])
     plain = jax.vmap(sign_test)(differences)[0]
-    blocked = jax.vmap(sign_test, in_axes=(0, None, 0))(differences, None, groups)[0]
+    blocked = jax.vmap(sign_test, in_axes=(0, None, 0))(differences, None, chosen)[0]
     return {
         "persistence": persistence,
         "repetitions": repetitions,
         "plain_size": float(np.mean(np.abs(plain) > Z)),
         "block_size": float(np.mean(np.abs(blocked) > Z)),
         "block_length": float(np.median(lengths)),
+        "plain_noise": float(np.mean(noise[:, 0] > 1.645)),
+        "block_noise": float(np.mean(noise[:, 1] > 1.645)),
     }
 
 
@@ -306,9 +327,12 @@ def pilot(key: Any, name: str, repetitions: int) -> dict[str, Any]:
 
 def people(key: Any, better: str, worse: str, sizes: Any, repetitions: int) -> dict[str, Any]:
     """CIFAR-10N: how often the better of two label sets is first, by number of records."""
-    labels, points = label_sets(), np.load(EMBEDDINGS)["embeddings"]
-    reports = jnp.stack([labels[better], labels[worse]])
-    points = jnp.asarray(points, jnp.float32)
+    path = DATA / "cifar10n" / "cifar10n_labels.npz"
+    if not path.exists():
+        raise FileNotFoundError(f"no {path}: set JGRAM_DATA to the folder of the data sets")
+    with np.load(path) as labels, np.load(EMBEDDINGS) as embeddings:
+        reports = jnp.stack([labels[PEOPLE[better]], labels[PEOPLE[worse]]]).astype(int)
+        points = jnp.asarray(embeddings["embeddings"], jnp.float32)
     sample = points[:1000]
     squares = jnp.sum((sample[:, None] - sample) ** 2, axis=2)
     bandwidth = float(jnp.sqrt(jnp.median(squares)))
@@ -371,7 +395,7 @@ def run(*, smoke: bool, as_published: bool, seed: int) -> dict[str, Any]:
     if not smoke:
         try:
             for better, worse in (("aggregate", "random 1"), ("random 1", "worst")):
-                sizes = (50, 100, 150, 200, 300, 400)
+                sizes = (50, 100, 150, 175, 200, 300)
                 found["people"].append(people(next(keys), better, worse, sizes, 400))
         except FileNotFoundError:
             pass
@@ -421,6 +445,15 @@ def table_rows(results: dict[str, Any]) -> list[dict[str, Any]]:
             "ours": row["block_size"],
             "interval": f"{row['plain_size']:.3f} without blocks; "
             f"median block {row['block_length']:.0f}",
+        }
+        for row in results["time"]
+    ]
+    table += [
+        {
+            "quantity": f"noise in time order told from noise, AR({row['persistence']:.1f})",
+            "paper": "none given",
+            "ours": row["block_noise"],
+            "interval": f"{row['plain_noise']:.3f} where blocks are not left out",
         }
         for row in results["time"]
     ]
