@@ -20,8 +20,8 @@ import numpy as np
 from rich.progress import track
 from scipy.stats import kendalltau
 
-from experiments.figures import finish, panels, save
 from experiments.annotators import DATA
+from experiments.figures import finish, panels, save
 from jgram.comparisons import (
     blocks,
     records_needed,
