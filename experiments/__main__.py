@@ -45,6 +45,7 @@ NAMES = (
     "human_labels",
     "annotators",
     "coverage",
+    "rank_power",
     "attacks",
 )
 HERE = Path(__file__).parent
