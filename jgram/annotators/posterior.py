@@ -65,6 +65,7 @@ class Model(NamedTuple):
     strength: Array
 
 
+@partial(jax.jit, static_argnames=("items", "states"))
 def majority(
     item: Int[ArrayLike, " n"], outcome: Int[ArrayLike, " n"], items: int, states: int
 ) -> Float[Array, "i s"]:
@@ -79,6 +80,7 @@ def majority(
     return (votes + share) / (votes.sum(axis=1, keepdims=True) + 1.0)
 
 
+@partial(jax.jit, static_argnames="items")
 def item_weights(item: Int[ArrayLike, " n"], items: int, correlation: float) -> Float[Array, " i"]:
     """``1 / (1 + correlation (n_i - 1))``."""
     count = jax.ops.segment_sum(jnp.ones_like(item, float), item, items)
@@ -95,6 +97,7 @@ def posteriors(
     return jax.nn.softmax(model.log_prior + weight[:, None] * total, axis=1)
 
 
+@jax.jit
 def cavities(
     model: Model,
     q: Array,
@@ -196,9 +199,10 @@ def fit(
         model, places = _maximise(q, places, m, classes, item, cell, counted)
         return posteriors(model, item, annotator, outcome, weight), places, model
 
-    places = jnp.full(2, FIRST_STRENGTH)
-    first, places = _maximise(start, places, m, classes, item, cell, counted)
-    q, _, model = jax.lax.fori_loop(0, iterations, step, (start, places, first))
+    states = start.shape[1]
+    blank = Model(jnp.zeros(states), jnp.zeros((m, classes + 1, states)), jnp.zeros(()))
+    first = (start, jnp.full(2, FIRST_STRENGTH), blank)
+    q, _, model = jax.lax.fori_loop(0, iterations, step, first)
     return model, q
 
 

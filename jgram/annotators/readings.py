@@ -29,19 +29,20 @@ known mean and variance (the permutation moments of Hoeffding); the standardised
 **Alike.** If all annotators were alike, the labels of an item would be exchangeable among those who
 gave them. ``S_a`` sums own agreement with the item's other labels, less the item's mean; ``T = sum
 S_a^2 / V_a``, whose mean is the number of annotators, is referred to a scaled chi-square with
-variance ``2 tr(correlations^2) + sum of excess kurtoses``.
+variance ``2 tr(correlations^2) + sum of excess kurtoses``. Where items have two labels or so, all of
+it is in *which* items an annotator agrees on: the same statistic of the items' means, over the
+answers. Twice the smaller p-value of the two; the second takes items to be handed out without regard
+to their difficulty.
 
 **Renaming.** Each own label means the class under which it is likeliest. Where that is a
 permutation, every label it moves must by itself pass a sign test: the cavities of the items so
-labelled prefer the new meaning to the given one.
+labelled prefer the new meaning to the given one (Chernoff's bound on the binomial tail).
 """
 
+from math import erfc, lgamma, sqrt
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import betainc, betaln, digamma, gammaincc, ndtr, polygamma
 
 from jgram.annotators.answers import Answers
 from jgram.annotators.posterior import cross_fit, item_weights, majority
@@ -132,16 +133,16 @@ def observe(answers: Answers, *, incentive: bool = False) -> Crowd:
     for number, correlation in enumerate((0.0, WARY)):
         weight = item_weights(item, items, correlation)
         model, q, without = cross_fit(start, *everything, weight, m=m, classes=d, folds=folds)
-        without = without[given]
+        q, without = np.asarray(q), np.asarray(without)[given]
+        posterior = posterior + q / 2.0
         seen = without if incentive else q[item]
-        own[number] = jnp.take_along_axis(seen, label[:, None], axis=1)[:, 0]
-        posterior = posterior + np.asarray(q) / 2.0
+        own[number] = np.take_along_axis(seen, label[:, None], axis=1)[:, 0]
         if number == 0:
-            counts = np.asarray(jax.ops.segment_sum(seen, annotator * d + label, m * d), float)
-            counts = counts.reshape(m, d, d).swapaxes(1, 2)
-            strength = float(model.strength)
+            cell = annotator.astype(np.int64) * d + label
+            columns = [np.bincount(cell, seen[:, k], m * d).reshape(m, d) for k in range(d)]
+            counts, strength = np.stack(columns, axis=1), float(model.strength)
         else:
-            cavity = np.asarray(without)
+            cavity = without
     votes = np.bincount(item.astype(np.int64) * d + label, minlength=items * d).reshape(items, d)
     judged = votes.sum(axis=1)[item] > 1
     return Crowd(
@@ -155,7 +156,7 @@ def observe(answers: Answers, *, incentive: bool = False) -> Crowd:
         own,
         counts,
         strength,
-        np.asarray(posterior),
+        posterior,
     )
 
 
@@ -234,11 +235,10 @@ def accuracies(
     worth = k * p * (1.0 - p) / (p * (1.0 - p) + k * doubt)
     pooled = np.clip(both[:, crowd.judged].mean(axis=1), 1e-6, 1.0 - 1e-6)
     g, logits = pooled.mean(), np.log(pooled / (1.0 - pooled))
-    with jax.enable_x64(True):
-        s = _worth_of_crowd(worth * p, worth * (1.0 - p), g, most_worth)
-        a, b = s * g + worth * p, s * (1.0 - g) + worth * (1.0 - p)
-        middle = np.asarray(digamma(a) - digamma(b))
-        variance = np.asarray(polygamma(1, a) + polygamma(1, b))
+    s = _worth_of_crowd(worth * p, worth * (1.0 - p), float(g), most_worth)
+    a, b = s * g + worth * p, s * (1.0 - g) + worth * (1.0 - p)
+    (middle_a, variance_a), (middle_b, variance_b) = _polygammas(a), _polygammas(b)
+    middle, variance = middle_a - middle_b, variance_a + variance_b
     error = np.sqrt(variance + shared**2 + (logits[0] - logits[1]) ** 2)
     value, low, high = (1.0 / (1.0 + np.exp(-(middle + t * z * error))) for t in (0, -1, 1))
     return Estimates(value, low, high, (high - low) / (2.0 * z))
@@ -246,10 +246,29 @@ def accuracies(
 
 def _worth_of_crowd(right: np.ndarray, wrong: np.ndarray, g: float, most: float) -> float:
     """``s`` by beta-binomial likelihood over a grid that ends at ``most``."""
+    log_gamma = np.vectorize(lgamma, otypes=[float])
+
+    def log_beta(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return log_gamma(a) + log_gamma(b) - log_gamma(a + b)
+
     grid = np.geomspace(0.5, most, 14)
     a, b = grid[:, None] * g, grid[:, None] * (1.0 - g)
-    likelihood = (betaln(a + right, b + wrong) - betaln(a, b)).sum(axis=1)
+    likelihood = (log_beta(a + right, b + wrong) - log_beta(a, b)).sum(axis=1)
     return float(grid[int(np.argmax(likelihood))])
+
+
+def _polygammas(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """``psi`` and ``psi'`` for ``x > 0``: eight steps up, then their asymptotic series."""
+    steps = x[:, None] + np.arange(8)
+    t = 1.0 / (x + 8.0)
+    first = -np.log(t) - t / 2 - t**2 / 12 + t**4 / 120 - t**6 / 252
+    second = t + t**2 / 2 + t**3 / 6 - t**5 / 30 + t**7 / 42
+    return first - (1.0 / steps).sum(axis=1), second + (1.0 / steps**2).sum(axis=1)
+
+
+def _upper_tail(z: np.ndarray) -> np.ndarray:
+    """Of the normal distribution."""
+    return np.vectorize(lambda value: erfc(value / sqrt(2.0)) / 2.0, otypes=[float])(z)
 
 
 def chances(crowd: Crowd) -> np.ndarray:
@@ -274,7 +293,7 @@ def chances(crowd: Crowd) -> np.ndarray:
         square += np.bincount(a, (often[a] * left).sum(axis=1) * crowd.judged[part], m)
     variance = square / np.maximum(crowd.answers - 1.0, 1.0)
     z = k[:, 0] * (total - middle) / np.sqrt(np.maximum(variance, 1e-12))
-    return np.where(variance > 1e-9, 2.0 * np.asarray(ndtr(-np.abs(z))), 1.0)
+    return np.where(variance > 1e-9, 2.0 * _upper_tail(np.abs(z)), 1.0)
 
 
 def alike(crowd: Crowd) -> float:
@@ -285,30 +304,61 @@ def alike(crowd: Crowd) -> float:
     """
     size = crowd.votes.sum(axis=1)
     share = crowd.votes / np.maximum(size, 1)[:, None]
-    gain = (crowd.votes - 1) / np.maximum(size - 1, 1)[:, None]
-    gain = gain - (share * gain).sum(axis=1, keepdims=True)
+    agreement = (crowd.votes - 1) / np.maximum(size - 1, 1)[:, None]
+    mean = (share * agreement).sum(axis=1)
+    return min(1.0, 2.0 * min(_within(crowd, share, agreement, mean), _between(crowd, mean)))
+
+
+def _within(crowd: Crowd, share: np.ndarray, agreement: np.ndarray, mean: np.ndarray) -> float:
+    """Labels of an item exchanged among those who gave them."""
+    size, gain = crowd.votes.sum(axis=1), agreement - mean[:, None]
     variance = np.where(size > 1, (share * gain**2).sum(axis=1), 0.0)
     fourth = np.where(size > 1, (share * gain**4).sum(axis=1), 0.0) - 3.0 * variance**2
     item, annotator, m = crowd.item, crowd.annotator, len(crowd.answers)
+    total = np.bincount(annotator, gain[item, crowd.label], m)
     scale = np.bincount(annotator, variance[item], m)
-    live = scale > 1e-12
+    excess = np.bincount(annotator, fourth[item], m)
+    return _chi_square(crowd, total, scale, excess, -variance / np.maximum(size - 1, 1))
+
+
+def _between(crowd: Crowd, mean: np.ndarray) -> float:
+    """Items exchanged among annotators, each keeping the number that it had."""
+    kept, m = crowd.judged, len(crowd.answers)
+    gain = (mean - mean[crowd.item[kept]].mean()) * (crowd.votes.sum(axis=1) > 1)
+    values = gain[crowd.item[kept]]
+    variance = float((values**2).mean())
+    total = np.bincount(crowd.annotator[kept], values, m)
+    left = np.maximum(1.0 - crowd.answers / max((crowd.votes.sum(axis=1) > 1).sum(), 1), 0.0)
+    excess = crowd.answers * (float((values**4).mean()) - 3.0 * variance**2)
+    return _chi_square(crowd, total, crowd.answers * variance * left, excess, variance)
+
+
+def _chi_square(
+    crowd: Crowd,
+    total: np.ndarray,
+    scale: np.ndarray,
+    excess: np.ndarray,
+    shared: np.ndarray | float,
+) -> float:
+    """Upper tail of ``sum total^2 / scale``, an item correlating its annotators by ``shared``."""
+    live = scale > 1e-9
     if live.sum() < 2:
         return 1.0
     root = np.sqrt(np.where(live, scale, 1.0))
-    total = np.bincount(annotator, gain[item, crowd.label], m) / root
-    excess = (np.bincount(annotator, fourth[item], m) / root**4)[live].sum()
-    spread = 2.0 * _squared_correlations(crowd, variance / np.maximum(size - 1, 1), root, live)
-    mean, variance_of_t = float(live.sum()), spread + excess
-    freedom = 2.0 * mean**2 / variance_of_t
-    t = (total[live] ** 2).sum() * freedom / mean
-    with jax.enable_x64(True):
-        return float(gammaincc(freedom / 2.0, t / 2.0))
+    against = np.broadcast_to(np.asarray(shared, float), len(crowd.votes))
+    spread = 2.0 * _squared_correlations(crowd, against, root, live)
+    spread += max(float((excess / root**4)[live].sum()), 0.0)
+    mean = float(live.sum())
+    freedom = 2.0 * mean**2 / spread
+    ratio = float((total[live] ** 2 / scale[live]).sum()) / mean
+    z = (ratio ** (1.0 / 3.0) - 1.0 + 2.0 / (9.0 * freedom)) / sqrt(2.0 / (9.0 * freedom))
+    return float(_upper_tail(np.asarray(z)))  # Wilson and Hilferty
 
 
 def _squared_correlations(
-    crowd: Crowd, against: np.ndarray, root: np.ndarray, live: np.ndarray
+    crowd: Crowd, shared: np.ndarray, root: np.ndarray, live: np.ndarray
 ) -> float:
-    """Trace of the square of the correlations of the ``S_a``, each item correlating ``-against``.
+    """Trace of the squared correlation matrix of the sums.
 
     Exact by unit vectors for few annotators, else by probes of random signs (Hutchinson).
     """
@@ -320,8 +370,8 @@ def _squared_correlations(
     total = 0.0
     for probe in probes:
         part = (probe / root)[annotator]
-        others = np.bincount(item, part, len(against))[item] - part
-        product = probe - np.bincount(annotator, against[item] * others, m) / root
+        others = np.bincount(item, part, len(shared))[item] - part
+        product = probe + np.bincount(annotator, shared[item] * others, m) / root
         total += float((product[live] ** 2).sum())
     return total if exact else total / len(probes)
 
@@ -345,7 +395,13 @@ def renamings(crowd: Crowd, level: float) -> np.ndarray:
     cell = a.astype(np.int64) * d + label
     count = np.bincount(cell, minlength=m * d).reshape(m, d)
     wins = np.bincount(cell, prefers, m * d).reshape(m, d)
-    tail = np.asarray(betainc(np.maximum(wins, 1.0), count - wins + 1.0, 0.5))
-    passed = (wins > 0) & (tail <= level / (m * max(d - 1, 1)))
+    passed = _log_sign_test(wins, count) <= np.log(level / (m * max(d - 1, 1)))
     renamed = (passed | (meaning == same)).all(axis=1)
     return np.where(renamed[:, None], meaning, same)
+
+
+def _log_sign_test(wins: np.ndarray, count: np.ndarray) -> np.ndarray:
+    """Log of Chernoff's bound on the chance of as many heads of a fair coin."""
+    share = np.clip(wins / np.maximum(count, 1), 0.5, 1.0)
+    tails = np.where(share < 1.0, (1.0 - share) * np.log(2.0 * np.maximum(1.0 - share, 1e-9)), 0.0)
+    return -count * (share * np.log(2.0 * share) + tails)
