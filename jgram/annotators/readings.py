@@ -13,15 +13,17 @@ where nothing of the truth is lost, 0 where some class is never told from the ot
 of a share ``e`` leave ``1 - e d/(d-1)``. Its error is first-order in the Dirichlet posterior,
 ``Var log|det C| = sum_k (sum_l C_kl (C^-1)_lk^2 - 1) / (N_k + strength + 1)``.
 
-**Accuracy.** ``p``, the mean posterior (of both models, averaged) of own labels, worth ``k_e`` of
-the ``k`` judged answers after the posterior's own doubt ``v = sum q(1-q)/k^2``:
+**Accuracy.** ``p``, the mean probability of own labels under the wary model, with the own answer
+(too high: it vouches for itself) and without it (too low: it is evidence), averaged. It is worth
+``k_e`` of the ``k`` judged answers after the model's own doubt ``v = sum q(1-q)/k^2``:
 
     k_e = k p(1-p) / (p(1-p) + k v)       a = s g + k_e p      b = s(1-g) + k_e(1-p)
     logit accuracy  =  psi(a) - psi(b)  +-  z sqrt(psi'(a) + psi'(b) + shared^2 + difference^2)
 
 with ``g`` the crowd's mean, ``s <= 10`` its worth by beta-binomial likelihood, ``difference`` that
-of the two models' pooled logits, and ``shared = .5`` an allowance learnt from other crowds: errors
-that everybody makes are invisible to any likelihood, however many answers there are.
+of the pooled logits with and without the own answers, and ``shared = .5`` an allowance learnt from
+other crowds: errors that everybody makes are invisible to any likelihood, however many answers
+there are.
 
 **Chance.** Own labels dealt anew over own items would give the sum of own cavity probabilities a
 known mean and variance (the permutation moments of Hoeffding); the standardised sum, two-sided.
@@ -29,10 +31,10 @@ known mean and variance (the permutation moments of Hoeffding); the standardised
 **Alike.** If all annotators were alike, the labels of an item would be exchangeable among those who
 gave them. ``S_a`` sums own agreement with the item's other labels, less the item's mean; ``T = sum
 S_a^2 / V_a``, whose mean is the number of annotators, is referred to a scaled chi-square with
-variance ``2 tr(correlations^2) + sum of excess kurtoses``. Where items have two labels or so, all of
-it is in *which* items an annotator agrees on: the same statistic of the items' means, over the
-answers. Twice the smaller p-value of the two; the second takes items to be handed out without regard
-to their difficulty.
+variance ``2 tr(correlations^2) + sum of excess kurtoses``. Where items have two labels or so, what
+there is to see is *which* items an annotator agrees on: the same statistic of the items' means.
+Twice the smaller p-value of the two; the second takes items to be handed out without regard to
+their difficulty.
 
 **Renaming.** Each own label means the class under which it is likeliest. Where that is a
 permutation, every label it moves must by itself pass a sign test: the cavities of the items so
@@ -80,7 +82,7 @@ class Crowd(NamedTuple):
         judged: ``[n]``, whether somebody else labelled the item.
         answers: ``[m]``, the number of judged labels.
         cavity: ``[n, d]`` of the wary model.
-        own: ``[2, n]``, the probability of the own label under either model.
+        own: ``[2, n]``, the wary probability of the own label, with it and without it.
         counts: ``[m, d, d]``, soft counts of own labels by true class under the independent model.
         strength: Of its prior.
         posterior: ``[items, d]``, the mean of both models.
@@ -127,22 +129,20 @@ def observe(answers: Answers, *, incentive: bool = False) -> Crowd:
     everything = (answers.item, answers.annotator, answers.label)
     start = majority(item, label, items, d)
     folds = FOLDS if incentive else 1
-    own, posterior = np.empty((2, len(given)), np.float32), 0.0
+    own, posterior = np.empty((2, len(given)), np.float32), np.zeros((items, d), np.float32)
     cavity = counts = np.zeros(0)
-    strength = 0.0
-    for number, correlation in enumerate((0.0, WARY)):
+    strength, cell = 0.0, annotator.astype(np.int64) * d + label
+    for correlation in (0.0, WARY):
         weight = item_weights(item, items, correlation)
         model, q, without = cross_fit(start, *everything, weight, m=m, classes=d, folds=folds)
-        q, without = np.asarray(q), np.asarray(without)[given]
-        posterior = posterior + q / 2.0
-        seen = without if incentive else q[item]
-        own[number] = np.take_along_axis(seen, label[:, None], axis=1)[:, 0]
-        if number == 0:
-            cell = annotator.astype(np.int64) * d + label
+        q, cavity = np.asarray(q), np.asarray(without)[given]
+        posterior += q / 2.0
+        seen = cavity if incentive else q[item]
+        if correlation == 0.0:
             columns = [np.bincount(cell, seen[:, k], m * d).reshape(m, d) for k in range(d)]
             counts, strength = np.stack(columns, axis=1), float(model.strength)
-        else:
-            cavity = without
+        own[0] = _at(seen, label)
+    own[1] = _at(cavity, label)
     votes = np.bincount(item.astype(np.int64) * d + label, minlength=items * d).reshape(items, d)
     judged = votes.sum(axis=1)[item] > 1
     return Crowd(
@@ -158,6 +158,11 @@ def observe(answers: Answers, *, incentive: bool = False) -> Crowd:
         strength,
         posterior,
     )
+
+
+def _at(table: np.ndarray, label: np.ndarray) -> np.ndarray:
+    """Of each row the entry at its label."""
+    return np.take_along_axis(table, label[:, None], axis=1)[:, 0]
 
 
 def _mean(crowd: Crowd, values: np.ndarray) -> np.ndarray:
@@ -180,7 +185,7 @@ def log_scores(crowd: Crowd, z: float) -> Estimates:
         crowd: A :class:`Crowd`.
         z: Normal quantile of the intervals.
     """
-    said = np.take_along_axis(crowd.cavity, crowd.label[:, None], axis=1)[:, 0]
+    said = _at(crowd.cavity, crowd.label)
     values = np.log(np.maximum(said.astype(float), FLOOR))
     mean, k = _mean(crowd, values), crowd.answers
     some = k > 0
@@ -282,7 +287,7 @@ def chances(crowd: Crowd) -> np.ndarray:
     cell = crowd.annotator.astype(np.int64) * d + crowd.label
     often = np.bincount(cell, crowd.judged, m * d).reshape(m, d)
     seen = np.stack([_mean(crowd, crowd.cavity[:, j]) for j in range(d)], axis=1)
-    total = _mean(crowd, np.take_along_axis(crowd.cavity, crowd.label[:, None], axis=1)[:, 0])
+    total = _mean(crowd, _at(crowd.cavity, crowd.label))
     middle = (often * seen).sum(axis=1) / k[:, 0]
     square = np.zeros(m)
     for low in range(0, len(cell), CHUNK):
