@@ -110,13 +110,14 @@ class Estimates(NamedTuple):
     error: np.ndarray
 
 
-def observe(answers: Answers, *, incentive: bool = False) -> Crowd:
+def observe(answers: Answers, *, incentive: bool = False, correlation: float = WARY) -> Crowd:
     """Both models fitted, and what the readings need of them.
 
     Args:
         answers: :class:`Answers`.
         incentive: Whether no answer may have a part in what its own item is judged by: items are
             cross-fitted and every reading is of the cavities.
+        correlation: ``rho`` of the wary model.
 
     Returns:
         A :class:`Crowd`.
@@ -132,13 +133,13 @@ def observe(answers: Answers, *, incentive: bool = False) -> Crowd:
     own, posterior = np.empty((2, len(given)), np.float32), np.zeros((items, d), np.float32)
     cavity = counts = np.zeros(0)
     strength, cell = 0.0, annotator.astype(np.int64) * d + label
-    for correlation in (0.0, WARY):
-        weight = item_weights(item, items, correlation)
+    for rho in (0.0, correlation):
+        weight = item_weights(item, items, rho)
         model, q, without = cross_fit(start, *everything, weight, m=m, classes=d, folds=folds)
         q, cavity = np.asarray(q), np.asarray(without)[given]
         posterior += q / 2.0
         seen = cavity if incentive else q[item]
-        if correlation == 0.0:
+        if rho == 0.0:
             columns = [np.bincount(cell, seen[:, k], m * d).reshape(m, d) for k in range(d)]
             counts, strength = np.stack(columns, axis=1), float(model.strength)
         own[0] = _at(seen, label)
