@@ -510,7 +510,7 @@ def test_nothing_has_the_size_of_items_times_annotators():
     analysis = lowered.compile().memory_analysis()
     assert analysis.temp_size_in_bytes < 50e6  # items times annotators is 1e9
     found = reading.observe(
-        Answers(item, annotator, label, range(items), range(m), (0, 1))  # pyright: ignore
+        Answers(item, annotator, label, tuple(range(items)), tuple(range(m)), (0, 1))
     )
     assert found.cavity.shape == (n, 2)
 

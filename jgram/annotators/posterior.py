@@ -69,18 +69,17 @@ class Model(NamedTuple):
 def majority(
     item: Int[ArrayLike, " n"], outcome: Int[ArrayLike, " n"], items: int, states: int
 ) -> Float[Array, "i s"]:
-    """Shares of the item's answers, an answer's worth of the overall shares added: the start.
+    """Shares of the item's labels, one answer spread over all states added: the start.
 
     Outcomes beyond the last state (abstentions) have no vote.
     """
     flat = jnp.where(outcome < states, item * states + outcome, items * states)
     votes = jax.ops.segment_sum(jnp.ones_like(flat, float), flat, items * states)
     votes = votes.reshape(items, states)
-    share = votes.sum(axis=0) / jnp.maximum(votes.sum(), 1.0)
-    return (votes + share) / (votes.sum(axis=1, keepdims=True) + 1.0)
+    return (votes + 1.0 / states) / (votes.sum(axis=1, keepdims=True) + 1.0)
 
 
-@partial(jax.jit, static_argnames="items")
+@partial(jax.jit, static_argnames=("items", "correlation"))
 def item_weights(item: Int[ArrayLike, " n"], items: int, correlation: float) -> Float[Array, " i"]:
     """``1 / (1 + correlation (n_i - 1))``."""
     count = jax.ops.segment_sum(jnp.ones_like(item, float), item, items)

@@ -254,43 +254,14 @@ def rank_annotators(
     crowd = observe(answers, incentive=incentive)
     judged = np.flatnonzero(crowd.answers > 0)
     _refuse_too_few(judged, answers)
-    z = normal_quantile(confidence)
-    only = _only_labels(crowd)
-    readings = {
-        "log_score": log_scores(crowd, z),
-        "determinant": _without(determinants(crowd, z), only >= 0),
-        "accuracy": accuracies(crowd, z),
-    }
+    readings = _readings(crowd, normal_quantile(confidence))
     chosen = readings[by]
     if np.isnan(chosen.value[judged]).all():
         raise ValueError(
             "by: every annotator only ever gives one label, so that nobody has a determinant: "
             "use by='log_score'"
         )
-    chance = chances(crowd)
-    rank, first, last = _ranks(chosen, judged)
-    standing = _standings(chosen, judged, chance)
-    naming = renamings(crowd, LEVEL)
-    agreement = agreements(crowd)
-    coverage = np.bincount(crowd.annotator, minlength=len(crowd.answers)) / len(answers.items)
-    listed = [
-        Annotator(
-            name=answers.annotators[a],
-            answers=int(crowd.answers[a]),
-            coverage=float(coverage[a]),
-            rank=int(rank[a]),
-            rank_interval=(int(first[a]), int(last[a])),
-            log_score=_reading(readings["log_score"], a),
-            determinant=None if only[a] >= 0 else _reading(readings["determinant"], a),
-            accuracy=_reading(readings["accuracy"], a),
-            agreement=float(agreement[a]),
-            p_value=float(chance[a]),
-            standing=standing[a],
-            only_label=answers.classes[only[a]] if only[a] >= 0 else None,
-            renaming=_renaming(naming[a], answers.classes),
-        )
-        for a in judged[np.argsort(rank[judged])]
-    ]
+    listed = _listed(answers, crowd, judged, readings, by)
     p_value, collusion = alike(crowd), find_collusion(answers)
     return AnnotatorRanking(
         annotators=tuple(listed),
@@ -363,8 +334,44 @@ def _only_labels(crowd: Crowd) -> np.ndarray:
     return np.where(one & (share[label] ** total < LEVEL), label, -1)
 
 
-def _without(found: Estimates, left_out: np.ndarray) -> Estimates:
-    return Estimates(*(np.where(left_out, np.nan, part) for part in found))
+def _readings(crowd: Crowd, z: float) -> dict[str, Estimates]:
+    """All three; no determinant where only one label is given."""
+    left_out = _only_labels(crowd) >= 0
+    found = determinants(crowd, z)
+    return {
+        "log_score": log_scores(crowd, z),
+        "determinant": Estimates(*(np.where(left_out, np.nan, part) for part in found)),
+        "accuracy": accuracies(crowd, z),
+    }
+
+
+def _listed(
+    answers: Answers, crowd: Crowd, judged: np.ndarray, readings: dict[str, Estimates], by: By
+) -> list[Annotator]:
+    """The judged annotators, best first."""
+    classes = answers.classes
+    chance, only, agreement = chances(crowd), _only_labels(crowd), agreements(crowd)
+    rank, first, last = _ranks(readings[by], judged)
+    standing, naming = _standings(readings[by], judged, chance), renamings(crowd, LEVEL)
+    coverage = np.bincount(crowd.annotator, minlength=len(crowd.answers)) / len(answers.items)
+    return [
+        Annotator(
+            name=answers.annotators[a],
+            answers=int(crowd.answers[a]),
+            coverage=float(coverage[a]),
+            rank=int(rank[a]),
+            rank_interval=(int(first[a]), int(last[a])),
+            log_score=_reading(readings["log_score"], a),
+            determinant=None if only[a] >= 0 else _reading(readings["determinant"], a),
+            accuracy=_reading(readings["accuracy"], a),
+            agreement=float(agreement[a]),
+            p_value=float(chance[a]),
+            standing=standing[a],
+            only_label=classes[only[a]] if only[a] >= 0 else None,
+            renaming=_renaming(naming[a], classes),
+        )
+        for a in judged[np.argsort(rank[judged])].tolist()
+    ]
 
 
 def _reading(found: Estimates, a: int) -> Reading:
