@@ -135,7 +135,7 @@ def peers(answers: Answers, d: int, slow: bool) -> tuple[dict[str, np.ndarray], 
     }
     labels = {"dawid_skene": model.labels_, "one_coin": coin.labels_}
     if slow:
-        mace = MACE(n_restarts=2, n_iter=30, random_state=0)
+        mace = MACE(n_restarts=1, n_iter=30, random_state=0)
         labels["mace"] = mace.fit_predict(table)
         spam = mace.spamming_[:, 1] / mace.spamming_.sum(axis=1)
         skills["mace"] = np.full(m, np.nan)
@@ -427,11 +427,11 @@ def run(*, smoke: bool, as_published: bool, seed: int) -> dict[str, Any]:
     powers = [(30, 1.0), (60, 1.0), (200, 0.6), (400, 0.3)]
     return {
         "crowds": studies,
-        "comparison": compare(studies, rng, 20 if smoke else 1000),
+        "comparison": compare(studies, rng, 20 if smoke else 500),
         "coverage": coverage(names),
-        "weak_supervision": weak_supervision(names, rng, 1 if smoke else 8),
-        "nulls": nulls(rng, 2 if smoke else 200),
-        "copying": [copying(rng, *one, 1 if smoke else 40) for one in powers[: 1 if smoke else 4]],
+        "weak_supervision": weak_supervision(names, rng, 1 if smoke else 6),
+        "nulls": nulls(rng, 2 if smoke else 100),
+        "copying": [copying(rng, *one, 1 if smoke else 30) for one in powers[: 1 if smoke else 4]],
     }
 
 

