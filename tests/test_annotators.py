@@ -539,3 +539,14 @@ def test_a_public_crowd_is_ranked_better_than_by_agreement(shared_data):
     ones = np.bincount(columns[0], columns[2] == 1)
     majority_vote = 2 * ones > np.bincount(columns[0])
     assert (inferred == truth).mean() > (majority_vote == truth).mean()
+
+
+def test_readings_are_drawn_with_intervals_and_answers():
+    figure = pytest.importorskip("matplotlib.figure").Figure()
+    axes = figure.subplots()
+    from jgram.plots import plot_annotators
+
+    bounds = [(-0.5, -0.1), (np.nan, np.nan)]
+    plot_annotators(axes, ["ann", "b$b"], [-0.3, np.nan], bounds, [120, 7], average=-0.4)
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["ann  (120)", r"b\$b  (7)"]
+    assert "only ever" in axes.texts[0].get_text()
