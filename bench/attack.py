@@ -12,8 +12,9 @@ import numpy as np
 import optax
 
 from bench.timing import report, time_in_turns
-from jgram import linear, linearise, plugin_log_score, relabelling_gains
+from jgram import linear, plugin_log_score
 from jgram.attack import ascend_reports, flip_greedily
+from jgram.influences import linearise, relabelling_gains
 
 STEPS = 20
 SAMPLE = 200

@@ -19,12 +19,12 @@ import numpy as np
 
 from bench.timing import Row, report, time_call
 from experiments.cifar10 import CLASSES, TRIALS, transitions
-from jgram import policies
-from jgram.datasets import cifar10_embeddings
+from jgram.data import cifar10_embeddings
 from jgram.determinant import log_top_determinant_of_sums
-from jgram.gram import gram_state, normalised_sums
+from jgram.gram_matrix import gram_state, normalised_sums
 from jgram.kernels import RBF, linear, rbf, resolve
 from jgram.scores import plugin_log_score
+from jgram.simulate import policies
 
 RANK, BLOCK, IN_CACHE = 8, 1000, 5
 

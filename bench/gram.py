@@ -79,7 +79,7 @@ def main() -> None:
     """Measure, check, print and write ``results/gram.json``."""
     rows: list[Row] = []
     x_hat, y = records(10_000)
-    bandwidth = float(jgram.median_bandwidth(y))
+    bandwidth = float(jgram.kernels.median_bandwidth(y))
     score = jax.jit(
         lambda x, y: jgram.plugin_log_score(x, y, jgram.RBF(bandwidth), num_classes=CLASSES)
     )

@@ -22,7 +22,7 @@ import numpy as np
 from bench.timing import RESULTS, Row, report, time_in_turns
 from experiments import agnostic, policies, sample_size
 from jgram import simulate
-from jgram.policies import mix, uniform
+from jgram.simulate.policies import mix, uniform
 
 KEY = jax.random.key(0)
 EXPERIMENT, COUNTS, MIXED = policies.published_data_set()
@@ -107,7 +107,7 @@ def _tables_of_records(key: Any, counts: Any, transitions: Any, corrupt: Any) ->
 
 def jax_uniform_records(key: Any, counts: Any, transitions: Any) -> Any:
     """One uniform a record, scattered into tables."""
-    from jgram.policies import corrupt
+    from jgram.simulate.policies import corrupt
 
     return _tables_of_records(key, counts, transitions, corrupt)
 

@@ -14,7 +14,8 @@ import numpy as np
 
 from experiments.figures import finish, panels, save
 from experiments.statistics import proportion
-from jgram import dependence, policies, simulate
+from jgram import dependence, simulate
+from jgram.simulate import policies
 
 CLASSES, TRIALS, RECORDS = 4, 1000, 10**8
 SCORES = {

@@ -25,12 +25,12 @@ from rich.progress import track
 from experiments.figures import curve, finish, panels, save
 from experiments.policies import POLICIES, consistency, falling
 from experiments.statistics import mean_interval
-from jgram import policies
-from jgram.datasets import cifar10_embeddings
+from jgram.data import cifar10_embeddings
 from jgram.determinant import eliminate_sums, log_top_determinant_of_sums
-from jgram.gram import GramState, gram_state, normalised_sums
+from jgram.gram_matrix import GramState, gram_state, normalised_sums
 from jgram.kernels import RBF, Linear, linear, rbf, resolve
 from jgram.scores import plugin_log_score
+from jgram.simulate import policies
 
 CLASSES, TRIALS, EPOCH_TRIALS, AT_ONCE = 10, 100, 5, 330
 LEVELS = np.linspace(0.0, 0.4, 11)
@@ -54,7 +54,7 @@ def transitions(class_means: jax.Array, mixed: jax.Array) -> jax.Array:
         policies.uniform(d),
         policies.asymmetric_neighbour(d),
         policies.row_similar(class_means.T),
-        policies.merge(d),
+        policies.merge_classes(d),
         mixed,
         policies.group_up_down(d),
     )

@@ -15,10 +15,10 @@ import jax.numpy as jnp
 import numpy as np
 from rich.progress import track
 
-from jgram import policies
-from jgram.inference import NEAR_SINGULAR, normal_quantile
-from jgram.influence import contributions, leave_one_out, linearise
+from jgram.influences import contributions, leave_one_out, linearise
 from jgram.kernels import RBF, Delta
+from jgram.simulate import policies
+from jgram.uncertainty import NEAR_SINGULAR, normal_quantile
 
 PAIRS = {
     "truth, uniform .3": lambda d, experiment: (jnp.eye(d), policies.mix(policies.uniform(d), 0.3)),

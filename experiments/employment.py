@@ -13,7 +13,7 @@ import jax
 import numpy as np
 
 import jgram
-from jgram.tables import difference, employment, quantile_bins
+from jgram.data import difference, employment, quantile_bins
 
 PUBLISHED = {"first": 3_504_384, "one_month_later": 24_920_064, "final": 33_918_976}
 LABELS = {"first": "First release", "one_month_later": "One-month revision", "final": "Final value"}
@@ -35,7 +35,7 @@ def buckets(months: slice, bins: int, season: int | None) -> tuple[dict[str, np.
 
 def counts_score(x_hat: np.ndarray, y: np.ndarray, bins: int) -> int:
     """The square of the determinant of the table of counts, exact in integers."""
-    table = np.asarray(jgram.joint_table(x_hat, y, num_classes=bins, num_outcomes=bins))
+    table = np.asarray(jgram.gram_matrix.joint_table(x_hat, y, num_classes=bins, num_outcomes=bins))
     if bins > 4:
         return round(np.linalg.det(table) ** 2)
     return _integer_determinant([[int(cell) for cell in row] for row in table]) ** 2

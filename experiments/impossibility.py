@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from jgram.guarantees import (
+from jgram.paper.guarantees import (
     Setting,
     dependence_impossibility,
     distance_impossibility,
@@ -16,7 +16,7 @@ from jgram.guarantees import (
     relabelling_impossibility,
     uninformative_impossibility,
 )
-from jgram.orderings import (
+from jgram.paper.orderings import (
     blackwell_ordering,
     dist_ordering,
     exact_match_ordering,

@@ -20,8 +20,9 @@ from rich.progress import track
 from experiments.figures import curve, finish, panels, save
 from experiments.sample_size import positional_determinant, rankings
 from experiments.statistics import mean_interval
-from jgram import policies, simulate
+from jgram import simulate
 from jgram.determinant import log_determinant
+from jgram.simulate import policies
 
 BANDWIDTH, DEVIATION = 0.1, 0.1
 RECORDS, TRIALS, DATA_SETS = 4000, 100, 1000

@@ -16,7 +16,8 @@ from rich.progress import track
 
 from experiments.figures import curve, finish, panels, save
 from experiments.statistics import mean_interval, rank_distance
-from jgram import policies, simulate
+from jgram import simulate
+from jgram.simulate import policies
 
 CLASSES, RECORDS, TRIALS, EXPERIMENTS = 5, 4000, 100, 50
 LEVELS = np.linspace(0.0, 0.5, 11)
@@ -32,7 +33,7 @@ def transitions(experiment: jax.Array, mixed: jax.Array) -> jax.Array:
         policies.uniform(d),
         policies.asymmetric_neighbour(d),
         policies.row_similar(experiment),
-        policies.merge(d),
+        policies.merge_classes(d),
         mixed,
         policies.group_up_down(d),
     )

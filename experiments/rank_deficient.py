@@ -16,7 +16,8 @@ import numpy as np
 
 from experiments.figures import curve, finish, panels, save
 from experiments.statistics import mean_interval, rank_distance
-from jgram import dependence, determinant, policies, simulate
+from jgram import dependence, determinant, simulate
+from jgram.simulate import policies
 
 CLASSES, TRIALS, TOP = 4, 300, 2
 SIZES = (2_000, 200_000, 20_000_000)

@@ -19,7 +19,8 @@ from rich.progress import track
 from experiments.figures import curve, finish, panels, save
 from experiments.policies import published_data_set
 from experiments.statistics import mean_interval, proportion, rank_distance, same_ranking
-from jgram import policies, simulate
+from jgram import simulate
+from jgram.simulate import policies
 
 CLASSES, DATA_SETS = 5, 1000
 SIZES = (250, 500, 1000, 2000, 4000, 8000)

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from jgram.guarantees import log_population_score
-from jgram.orderings import hamming_distance, is_regular, reported_given_true
+from jgram.paper.guarantees import log_population_score
+from jgram.paper.orderings import hamming_distance, is_regular, reported_given_true
 
 EXPERIMENT = np.array([[0.1, 0.1, 0.7], [0.9, 0.1, 0.2], [0.0, 0.8, 0.1]])
 MISREPORT = np.array([[0.03, 0.27, 0.0], [0.03, 0.03, 0.24], [0.28, 0.08, 0.04]])

@@ -26,14 +26,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jgram.checks import check_soft_labels
-from jgram.determinant import eliminate_gram, log_determinant_of_sums
-from jgram.diagnostics import structural_zero
-from jgram.gram import gram, infer_num_classes, kernel_product, memberships
-from jgram.influence import Linearisation, relabelling_gains
-from jgram.kernels import HIGHEST, Delta, Kernel, as_pytree, is_explicit, linear, rbf, resolve
+from jgram.arrays import Array, Float, Int, Key, Num, Shaped, infer_num_classes, report_matrix
+from jgram.data import check_soft_labels
+from jgram.determinant import log_determinant_of_sums
+from jgram.findings import structural_zero
+from jgram.gram_matrix import gram
+from jgram.influences import linearise_frame, relabelling_gains
+from jgram.kernels import Kernel, rbf, resolve
+from jgram.observed import frame_of_product, observe
 from jgram.scores import plugin_log_score
-from jgram.types import Array, Float, Int, Key, Num, Shaped
 
 __all__ = [
     "ObservationAttack",
@@ -123,7 +124,7 @@ def ascend_reports(
 
     Reports are ``softmax(logits / temperature)``, drawn back to the honest ones as far as the
     budget asks: every point on the way is allowed. The gradient *in the reports*, times ``n / 2``
-    (``h - d`` for the plug-in score, :mod:`jgram.influence`), goes to the optimiser of the logits;
+    (``h - d`` for the plug-in score, :mod:`jgram.influences`), goes to the optimiser of the logits;
     with plain gradient steps this is exponentiated-gradient ascent. The gradient in the logits
     themselves vanishes at the honest reports, the vertices of the simplex. Finally the lies with
     the largest logits for their distance are told, as many as the budget allows.
@@ -164,8 +165,8 @@ def ascend_reports(
         ([0, 0, 1, 1, 1, 0], 0.33)
     """
     x, d, cost = _honest(x, num_classes, budget, distance)
-    kernel, y = as_pytree(resolve(kernel, y)), jnp.asarray(y)
-    honest = memberships(x, d)
+    kernel, y = resolve(kernel, y), jnp.asarray(y)
+    honest = report_matrix(x, d)
     base = _start(score, honest, y, kernel, d)
     _check_gradient(score, honest, y, kernel, 0)
     if start is not None:
@@ -206,10 +207,10 @@ def flip_greedily(
     """The best single relabelling, again and again, until none pays or none is allowed.
 
     Every step values all ``n d`` relabellings exactly (matrix determinant lemma,
-    :func:`jgram.influence.relabelling_gains`) and applies the best. One column of the kernel matrix
-    updates ``K Z``: a step takes ``O(n (d^2 + m))``, and ``n`` kernel evaluations where the kernel
-    has no features. The distance of a flip only says whether it is allowed: where small lies are
-    cheap, :func:`ascend_reports` spends the budget better.
+    :func:`jgram.influences.relabelling_gains`) and applies the best. One column of the kernel
+    matrix updates ``K Z``: a step takes ``O(n (d^2 + m))``, and ``n`` kernel evaluations where the
+    kernel has no features. The distance of a flip only says whether it is allowed: where small
+    lies are cheap, :func:`ascend_reports` spends the budget better.
 
     Args:
         x: Honest reports ``[n]``.
@@ -244,13 +245,9 @@ def flip_greedily(
     base = _start(score or plugin_log_score, x, y, kernel, d)
     limit = len(x) if flips is None else flips
     if score is None:
-        points, pair = y, kernel
-        if is_explicit(kernel) and not isinstance(kernel, Delta):
-            points, pair = kernel.features(y), linear  # type: ignore[attr-defined]
-        product = kernel_product(kernel, y, memberships(x, d, dtype=base.dtype))
-        found = _flip(as_pytree(pair), points, product, x, cost, budget, limit=limit)
+        found = _flip(observe(kernel, y), x, cost, budget, limit=limit)
     else:
-        found = _flip_by_trial(as_pytree(kernel), y, x, cost, budget, score=score, limit=limit)
+        found = _flip_by_trial(kernel, y, x, cost, budget, score=score, limit=limit)
     labels, path, count = found
     value = (score or plugin_log_score)(labels, y, kernel, num_classes=d) if count else base
     return ReportAttack(labels, value, value - base, jnp.mean(labels != x), path[:count])
@@ -309,8 +306,8 @@ def perturb_observations(
             "categories have no gradient"
         )
     d = infer_num_classes(x_hat, num_classes)
-    kernel, y = as_pytree(resolve(kernel, y)), jnp.asarray(y)
-    z = memberships(x_hat, d, dtype=y.dtype)
+    kernel, y = resolve(kernel, y), jnp.asarray(y)
+    z = report_matrix(x_hat, d, dtype=y.dtype)
     base = _start(score, z, y, kernel, d)
     _check_gradient(score, z, y, kernel, 1)
     point, value, path = _perturb(kernel, z, y, radius, score=score, norm=norm, steps=steps)
@@ -414,7 +411,7 @@ def _start(score: Score, x_hat: Array, y: Array, kernel: Any, d: int) -> Array:
 
 def _explain(x_hat: Array, y: Array, kernel: Any, d: int) -> str:
     """Which class vanished, or which two are hardest to tell apart."""
-    found = structural_zero(x_hat, y, kernel, range(d))
+    found = structural_zero(x_hat, observe(kernel, y), range(d))
     if found is not None:
         return f"{found.message}; {found.advice}"
     matrix = np.asarray(gram(x_hat, y, kernel, num_classes=d), float)
@@ -482,10 +479,10 @@ def _ascend(keys, x, start, y, kernel, cost, budget, temperatures, *, score, opt
 
     def one(key: Array, spread: Array) -> tuple[Array, Array, Array]:
         logits = _doubtful(start) + spread * jax.random.normal(key, (n, d), start.dtype)
-        home = memberships(x, d, None, start.dtype)
+        home = report_matrix(x, d, None, start.dtype)
         logits, path = _climb(value, logits, home, cost, budget, optimizer, temperatures)
         labels = _round(logits, x, cost, budget)
-        return labels, value(memberships(labels, d, None, start.dtype)), path
+        return labels, value(report_matrix(labels, d, None, start.dtype)), path
 
     return jax.vmap(one)(keys, jnp.minimum(jnp.arange(len(keys)), 1))
 
@@ -536,40 +533,24 @@ def _greedy(value, move, state, x, cost, budget, limit):
 
 
 @partial(jax.jit, static_argnames="limit")
-def _flip(pair, points, product, x, cost, budget, *, limit):
-    n, d = product.shape
-    squares = jax.vmap(pair)(points, points).astype(product.dtype)
+def _flip(observed, x, cost, budget, *, limit):
+    n, d = cost.shape
+    product = observed.product(report_matrix(x, d, dtype=observed.dtype))
+    squares = observed.squares
 
     def value(labels: Array, product: Array) -> tuple[Array, Array]:
-        found = _linearise(product / n, labels, squares)
+        mean = product / n
+        gram = jax.ops.segment_sum(mean, labels, num_segments=d) / n
+        frame = frame_of_product(0.5 * (gram + gram.T), mean)
+        found = linearise_frame(frame, squares, jnp.asarray(n, mean.dtype))
         return found.elimination.log_determinant, relabelling_gains(found, labels)
 
     def move(product: Array, record: Array, source: Array, target: Array) -> Array:
-        column = jax.vmap(pair, (0, None))(points, points[record]).astype(product.dtype)
+        column = observed.block(slice(None), record[None])
         change = jax.nn.one_hot(target, d) - jax.nn.one_hot(source, d)
-        return product + column[:, None] * change.astype(product.dtype)
+        return product + column * change.astype(product.dtype)
 
     return _greedy(value, move, product, x, cost, budget, limit)
-
-
-def _linearise(mean: Array, labels: Array, squares: Array) -> Linearisation:
-    """:func:`jgram.influence.linearise` from ``mean = K Z / n``, which flips update."""
-    n, d = mean.shape
-    gram = jax.ops.segment_sum(mean, labels, num_segments=d) / n
-    gram = 0.5 * (gram + gram.T)
-    scale = jnp.sqrt(jnp.diagonal(gram))
-    eye = jnp.eye(d, dtype=mean.dtype)
-    lower = jnp.linalg.cholesky(gram / scale[:, None] / scale)
-    lower = jax.scipy.linalg.solve_triangular(lower, eye, lower=True) / scale  # its inverse
-    inside = jnp.matmul(mean, lower.T, precision=HIGHEST)
-    return Linearisation(
-        elimination=eliminate_gram(gram),
-        influence=jnp.matmul(inside, lower, precision=HIGHEST),
-        inverse=jnp.matmul(lower.T, lower, precision=HIGHEST),
-        residual=jnp.maximum(squares - jnp.sum(inside**2, axis=1), 0.0),
-        lengths=scale,
-        total=jnp.asarray(n, mean.dtype),
-    )
 
 
 @partial(jax.jit, static_argnames=("score", "limit"))

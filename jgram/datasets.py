@@ -7,17 +7,15 @@ is unpickled before its checksum is right.
 
 import hashlib
 import io
-import json
 import pickle
 import tarfile
 import urllib.request
-from importlib import resources
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["Cifar10", "cifar10", "cifar10_embeddings", "download_cifar10", "read_images"]
+__all__ = ["Cifar10", "cifar10", "download_cifar10", "read_images"]
 
 URL = "https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz"
 ARCHIVE = ("cifar-10-python.tar.gz", "c58f30108f718f92721af3b95e74349a")
@@ -251,21 +249,3 @@ def _read_image(file: Path, resize: int | None) -> np.ndarray:
             return np.asarray(image)
     except (UnidentifiedImageError, OSError) as error:
         raise ValueError(f"expected an image, got {file}: {error}") from error
-
-
-def cifar10_embeddings() -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
-    """The shipped embeddings of CIFAR-10's test images, their labels, and where they come from.
-
-    Returns:
-        Embeddings ``float32 [10000, 8]`` of unit length, labels ``int32 [10000]``, and the
-        record of the training run: epochs, settings, losses, the images used.
-
-    Example:
-        >>> embeddings, labels, provenance = cifar10_embeddings()
-        >>> embeddings.shape, labels[:4].tolist()
-        ((10000, 8), [3, 8, 8, 0])
-    """
-    folder = resources.files("jgram") / "data"
-    with (folder / "cifar10_test.npz").open("rb") as source, np.load(source) as file:
-        embeddings, labels = file["embeddings"], file["labels"].astype(np.int32)
-    return embeddings, labels, json.loads((folder / "cifar10_test.json").read_text())

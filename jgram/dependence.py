@@ -18,9 +18,9 @@ from typing import Literal
 import jax.numpy as jnp
 import numpy as np
 
+from jgram.arrays import Array, Float, Num
 from jgram.determinant import default_tolerance
 from jgram.kernels import HIGHEST, is_concrete
-from jgram.types import Array, Float, Num
 
 __all__ = [
     "hsic",
@@ -183,7 +183,7 @@ def hsic(gram: Float[Array, "d d"], frequencies: Num[Array, " d"]) -> Float[Arra
     ``trace(K H L H) / N^2`` over all pairs of records (the biased V-statistic).
 
     Args:
-        gram: The plug-in Gram matrix ``[d, d]`` (``jgram.gram.gram``).
+        gram: The plug-in Gram matrix ``[d, d]`` (``jgram.gram_matrix.gram``).
         frequencies: ``[d]`` counts or frequencies of the reported labels.
 
     Returns:
@@ -213,7 +213,7 @@ def maximum_mean_discrepancy(
     well the observations tell two reported labels apart.
 
     Args:
-        gram: The plug-in Gram matrix ``[d, d]`` (``jgram.gram.gram``).
+        gram: The plug-in Gram matrix ``[d, d]`` (``jgram.gram_matrix.gram``).
         frequencies: ``[d]`` counts or frequencies of the reported labels.
 
     Returns:

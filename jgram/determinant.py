@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jgram.types import Array, ArrayLike, Float, Int
+from jgram.arrays import Array, ArrayLike, Float, Int
 
 __all__ = [
     "Elimination",

@@ -1,9 +1,17 @@
 """Kernels: what it means for two observations to be alike.
 
 A kernel is a small immutable pytree written for one pair, ``kernel(y1, y2) -> scalar``. Any
-function of that form is a kernel too. *Explicit* kernels also have ``features(y) -> [n, m]`` with
-``kernel(y1, y2) = features(y1) @ features(y2)``: their Gram matrix needs one pass over the records
-instead of one over all pairs.
+function of that form is a kernel too, and so is the name of one of :data:`KERNELS`. Whatever
+depends on which kernel it is stands in its class, all of it optional:
+
+- ``features(y) -> [n, m]`` with ``kernel(y1, y2) = features(y1) @ features(y2)`` makes a kernel
+  *explicit*: its Gram matrix needs one pass over the records instead of one over all pairs;
+- ``resolve(y)`` fills in what is read from the observations, a bandwidth for instance;
+- ``describe()`` says in words which kernel it is, with its parameters;
+- ``takes`` is the kind of observation: ``"categorical"``, ``"numeric"`` (unless said otherwise) or
+  ``"probability"``;
+- ``prepare(y) -> points``, ``block(points1, points2) -> [n1, n2]`` and ``squares(points) -> [n]``
+  are a faster way to many pairs of an implicit kernel.
 
 The guarantees of Theorem 4.9 (kernelized score) need the kernel to tell any two mixtures of the
 classes' observation distributions apart. ``delta`` does on finite outcomes and ``rbf`` on any real
@@ -13,18 +21,20 @@ fewer features than classes never are (the paper's Experiment 2: 8-dimensional e
 classes).
 """
 
-from collections.abc import Callable
+import difflib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol, runtime_checkable
+from types import MappingProxyType
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer
 
-from jgram.types import Array, ArrayLike, Float, Key, Shaped
+from jgram.arrays import HIGHEST, Array, ArrayLike, Float, Key, Shaped, is_concrete, rows
 
 __all__ = [
+    "KERNELS",
     "RBF",
     "Delta",
     "Kernel",
@@ -33,15 +43,18 @@ __all__ = [
     "RandomFeatures",
     "delta",
     "describe",
-    "is_explicit",
     "linear",
     "median_bandwidth",
     "rbf",
     "resolve",
+    "takes",
 ]
 
-HIGHEST = jax.lax.Precision.HIGHEST
 MEDIAN_SUBSAMPLE = 1000
+
+
+Kind = Literal["categorical", "numeric", "probability"]
+"""What an observation is."""
 
 
 @runtime_checkable
@@ -49,21 +62,6 @@ class Kernel(Protocol):
     """Anything that gives the similarity of one pair of observations."""
 
     def __call__(self, y1: Any, y2: Any, /) -> Any: ...
-
-
-def is_concrete(*arrays: Any) -> bool:
-    """Whether the values can be looked at now (not inside ``jit``, ``vmap`` or ``grad``)."""
-    return not any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(arrays))
-
-
-def rows(y: Shaped[ArrayLike, "n ..."]) -> Float[Array, "n k"]:
-    """Observations as floating-point rows ``[n, k]``, trailing axes flattened."""
-    y = jnp.asarray(y)
-    if y.ndim == 0:
-        raise ValueError("expected observations of shape [n] or [n, k], got a scalar")
-    if not jnp.issubdtype(y.dtype, jnp.floating):
-        y = y.astype(jnp.result_type(float))
-    return y.reshape(y.shape[0], -1)
 
 
 @jax.tree_util.register_dataclass
@@ -82,6 +80,7 @@ class Delta:
     """
 
     num_outcomes: int | None = field(default=None, metadata={"static": True})
+    takes: ClassVar[Kind] = "categorical"
 
     def __call__(self, y1: Any, y2: Any) -> Array:
         return jnp.asarray(y1 == y2, dtype=jnp.result_type(float))
@@ -89,6 +88,35 @@ class Delta:
     def features(self, y: Shaped[ArrayLike, " n"]) -> Float[Array, "n m"]:
         """One-hot rows ``[n, num_outcomes]``."""
         return jax.nn.one_hot(y, self._outcomes(), dtype=jnp.result_type(float))
+
+    def resolve(self, y: Any) -> "Delta":
+        """With the number of outcomes, which must be integers from 0."""
+        shape, dtype = jnp.shape(y), jnp.result_type(y)
+        if len(shape) != 1 or not (
+            jnp.issubdtype(dtype, jnp.integer) or jnp.issubdtype(dtype, jnp.bool_)
+        ):
+            raise ValueError(
+                f"expected integer outcomes of shape [n] for the delta kernel, got {dtype}"
+                f"{list(shape)}: bin numeric observations (jgram.data.quantile_bins) or use rbf"
+            )
+        if not is_concrete(y):
+            return Delta(self._outcomes())
+        values = np.asarray(y)
+        largest = int(values.max(initial=-1))
+        if values.size and int(values.min()) < 0:
+            raise ValueError(
+                f"expected outcomes 0, 1, ..., got {int(values.min())}: encode the outcomes "
+                "first (jgram.data.encode_labels)"
+            )
+        if self.num_outcomes is not None and largest >= self.num_outcomes:
+            raise ValueError(
+                f"expected outcomes below num_outcomes={self.num_outcomes}, got {largest}"
+            )
+        return Delta(largest + 1) if self.num_outcomes is None else self
+
+    def describe(self) -> str:
+        """The kernel in words."""
+        return f"delta(num_outcomes={self.num_outcomes})"
 
     def _outcomes(self) -> int:
         if self.num_outcomes is None:
@@ -124,6 +152,11 @@ class Linear:
         """Rows ``[n, m]`` of features."""
         return rows(y if self.feature_map is None else jax.vmap(self.feature_map)(jnp.asarray(y)))
 
+    def describe(self) -> str:
+        """The kernel in words."""
+        inner = getattr(self.feature_map, "__name__", "")
+        return f"linear(feature_map={inner})" if self.feature_map else "linear"
+
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
@@ -138,8 +171,14 @@ class PseudoPosterior:
         Array(0.5, dtype=float32)
     """
 
+    takes: ClassVar[Kind] = "probability"
+
     def __call__(self, y1: Any, y2: Any) -> Array:
         return jnp.vdot(y1, y2, precision=HIGHEST)
+
+    def describe(self) -> str:
+        """The kernel in words."""
+        return "pseudo-posterior"
 
     def features(self, y: Float[Array, "n d"]) -> Float[Array, "n d"]:
         """The probabilities themselves ``[n, d]``."""
@@ -182,6 +221,33 @@ class RBF:
             raise ValueError("expected RBF(bandwidth=...) for a single pair, got bandwidth=None")
         difference = (jnp.asarray(y1) - jnp.asarray(y2)) / self.bandwidth
         return jnp.exp(-jnp.sum(difference**2))
+
+    def resolve(self, y: Any) -> "RBF":
+        """With the median distance between observations where no bandwidth was given."""
+        return replace(self, bandwidth=median_bandwidth(y)) if self.bandwidth is None else self
+
+    def describe(self) -> str:
+        """The kernel in words."""
+        width = "median" if self.bandwidth is None else f"{float(self.bandwidth):.6g}"
+        return f"rbf(bandwidth={width})"
+
+    def prepare(self, y: Any) -> Array:
+        """Observations in units of the bandwidth, centred: distances do not change.
+
+        ``|a|^2 + |b|^2 - 2ab`` loses everything at a large mean.
+        """
+        points = rows(y)
+        return (points - jax.lax.stop_gradient(points.mean(axis=0))) / self.bandwidth
+
+    def block(self, first: Array, second: Array) -> Array:
+        """All pairs of prepared observations, ``[n1, n2]``."""
+        inner = jnp.matmul(first, second.T, precision=HIGHEST)
+        squares = jnp.sum(first**2, axis=1)[:, None] + jnp.sum(second**2, axis=1) - 2.0 * inner
+        return jnp.exp(-jnp.maximum(squares, 0.0))
+
+    def squares(self, points: Array) -> Array:
+        """``K(y, y) = 1`` for every observation."""
+        return jnp.ones(len(points), points.dtype)
 
 
 @jax.tree_util.register_dataclass
@@ -234,10 +300,19 @@ class RandomFeatures:
         both = jnp.concatenate([jnp.cos(angles), jnp.sin(angles)], axis=1)
         return both / jnp.sqrt(self.frequencies.shape[0])
 
+    def describe(self) -> str:
+        """The kernel in words."""
+        return f"random_features(num_features={2 * len(self.frequencies)})"
+
 
 delta = Delta()
 linear = Linear()
 rbf = RBF()
+
+KERNELS: Mapping[str, Any] = MappingProxyType(
+    {"delta": delta, "linear": linear, "pseudo-posterior": PseudoPosterior(), "rbf": rbf}
+)
+"""Kernels by the name they have on the command line, and as ``kernel="rbf"``."""
 
 
 @jax.tree_util.register_static
@@ -250,30 +325,36 @@ class _Function:
     def __call__(self, y1: Any, y2: Any) -> Any:
         return self.function(y1, y2)
 
+    def describe(self) -> str:
+        """The name of the function."""
+        return getattr(self.function, "__name__", type(self.function).__name__)
 
-def as_pytree(kernel: Kernel) -> Any:
-    """The kernel as a pytree, so that internal jitted functions take it as an argument."""
+
+def as_kernel(kernel: Any) -> Any:
+    """A kernel, a function of a pair or a name, as a pytree that internal jitted functions take."""
+    if isinstance(kernel, str):
+        if kernel not in KERNELS:
+            close = difflib.get_close_matches(kernel, KERNELS, 1)
+            hint = f": did you mean {close[0]!r}?" if close else ""
+            raise ValueError(f"expected a kernel among {', '.join(KERNELS)}, got {kernel!r}{hint}")
+        return KERNELS[kernel]
+    if not callable(kernel):
+        raise ValueError(
+            f"expected a kernel, a function of two observations or one of {', '.join(KERNELS)}, "
+            f"got {type(kernel).__name__}"
+        )
     leaves = jax.tree.leaves(kernel)
     return _Function(kernel) if len(leaves) == 1 and leaves[0] is kernel else kernel
 
 
-def observation_kind(
-    kernel: Kernel | None,
-) -> Literal["auto", "categorical", "numeric", "probability"]:
-    """What kind of observations a kernel is for, as ``checks.check_observations`` calls it."""
-    match kernel:
-        case None:
-            return "auto"
-        case Delta():
-            return "categorical"
-        case PseudoPosterior():
-            return "probability"
-    return "numeric"
+def takes(kernel: Kernel | str) -> Kind:
+    """The kind of observation that a kernel is for.
 
-
-def is_explicit(kernel: Kernel) -> bool:
-    """Whether the kernel has finite-dimensional ``features``."""
-    return hasattr(kernel, "features")
+    Example:
+        >>> takes(delta), takes(rbf)
+        ('categorical', 'numeric')
+    """
+    return getattr(as_kernel(kernel), "takes", "numeric")
 
 
 def median_bandwidth(
@@ -322,14 +403,14 @@ def _median_distance(points: Array, first: Array, second: Array) -> Array:
     return jnp.where(median > 0, median, jnp.where(jnp.isnan(positive), 1.0, positive))
 
 
-def resolve(kernel: Kernel, y: Shaped[ArrayLike, "n ..."]) -> Kernel:
+def resolve(kernel: Kernel | str, y: Shaped[ArrayLike, "n ..."]) -> Kernel:
     """The kernel with everything filled in that it reads from the observations.
 
     ``RBF(None)`` gets its median bandwidth, ``Delta(None)`` its number of outcomes. Freeze a kernel
     with this once, and use it for all reports that are compared.
 
     Args:
-        kernel: A kernel or any function of two observations.
+        kernel: A kernel, the name of one, or any function of two observations.
         y: Observations ``[n, ...]``.
 
     Returns:
@@ -342,56 +423,16 @@ def resolve(kernel: Kernel, y: Shaped[ArrayLike, "n ..."]) -> Kernel:
         >>> resolve(delta, np.array([0, 3, 1]))
         Delta(num_outcomes=4)
     """
-    if isinstance(kernel, RBF) and kernel.bandwidth is None:
-        return replace(kernel, bandwidth=median_bandwidth(y))
-    if isinstance(kernel, Delta):
-        shape, dtype = jnp.shape(y), jnp.result_type(y)
-        if len(shape) != 1 or not (
-            jnp.issubdtype(dtype, jnp.integer) or jnp.issubdtype(dtype, jnp.bool_)
-        ):
-            raise ValueError(
-                f"expected integer outcomes of shape [n] for the delta kernel, got {dtype}"
-                f"{list(shape)}: bin numeric observations (tables.quantile_bins) or use rbf"
-            )
-        if is_concrete(y):
-            values = np.asarray(y)
-            largest = int(values.max(initial=-1))
-            if values.size and int(values.min()) < 0:
-                raise ValueError(
-                    f"expected outcomes 0, 1, ..., got {int(values.min())}: encode the outcomes "
-                    "first (checks.encode_labels)"
-                )
-            if kernel.num_outcomes is None:
-                return Delta(largest + 1)
-            if largest >= kernel.num_outcomes:
-                raise ValueError(
-                    f"expected outcomes below num_outcomes={kernel.num_outcomes}, got {largest}"
-                )
-        elif kernel.num_outcomes is None:
-            kernel._outcomes()
-    return kernel
+    found = as_kernel(kernel)
+    return found.resolve(y) if hasattr(found, "resolve") else found
 
 
-def describe(kernel: Kernel) -> str:
+def describe(kernel: Kernel | str) -> str:
     """The kernel in words with its parameters, for reports.
 
     Example:
         >>> describe(RBF(2.0))
         'rbf(bandwidth=2)'
     """
-    match kernel:
-        case RBF():
-            width = kernel.bandwidth
-            return f"rbf(bandwidth={'median' if width is None else f'{float(width):.6g}'})"
-        case Delta():
-            return f"delta(num_outcomes={kernel.num_outcomes})"
-        case Linear():
-            inner = getattr(kernel.feature_map, "__name__", "")
-            return f"linear(feature_map={inner})" if kernel.feature_map else "linear"
-        case PseudoPosterior():
-            return "pseudo-posterior"
-        case RandomFeatures():
-            return f"random_features(num_features={2 * len(kernel.frequencies)})"
-        case _Function():
-            return describe(kernel.function)
-    return getattr(kernel, "__name__", type(kernel).__name__)
+    found = as_kernel(kernel)
+    return found.describe() if hasattr(found, "describe") else type(found).__name__

@@ -1,6 +1,6 @@
 """Which records to look at first: likely mislabels, without training a model.
 
-The influence ``h[n, :]`` of a record (jgram/influence.py) is its kernel similarity to the classes,
+The influence ``h[n, :]`` of a record (jgram/influences.py) is its kernel similarity to the classes,
 with what the classes share taken out. Per unit of its similarity ``s[n]`` to all records, which
 makes dense and sparse regions comparable, ``f[n, :] = h[n, :] / s[n]``, it predicts the label, and
 the best linear prediction needs one ``d x d`` solve:
@@ -24,10 +24,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jgram import checks
-from jgram.diagnostics import structural_zero
-from jgram.influence import Linearisation, linearise, relabelling_gains
-from jgram.kernels import Kernel, delta, observation_kind, rbf, resolve
+from jgram.data import check_aligned, check_observations, encode_labels
+from jgram.findings import structural_zero
+from jgram.influences import Linearisation, linearise, relabelling_gains
+from jgram.kernels import Kernel, delta, rbf, takes
+from jgram.observed import observe
 
 __all__ = ["ClassSummary", "LabelIssues", "label_issues"]
 
@@ -159,10 +160,10 @@ def label_issues(
     Reference: section 4.3 of *Data Reliability Scoring* for the score; the blame of single records
     is not in the paper.
     """
-    checks.check_aligned({"x_hat": x_hat, "y": y})
-    encoded = checks.encode_labels(x_hat, classes=classes, num_classes=num_classes)
+    check_aligned({"x_hat": x_hat, "y": y})
+    encoded = encode_labels(x_hat, classes=classes, num_classes=num_classes)
     labels, names = encoded.codes, encoded.classes
-    checked = checks.check_observations(y, kind=observation_kind(kernel))
+    checked = check_observations(y, kind="auto" if kernel is None else takes(kernel))
     observed = checked.values
     if kernel is None:
         kernel = delta if checked.kind == "categorical" else rbf
@@ -176,11 +177,11 @@ def label_issues(
         )
     with jax.enable_x64(True):
         x, points = jnp.asarray(labels), jnp.asarray(observed)
-        kernel = resolve(kernel, points)
-        found = linearise(x, points, kernel, num_classes=len(names))
+        bound = observe(kernel, points)
+        found = linearise(x, bound, num_classes=len(names))
         gains = np.asarray(relabelling_gains(found, x), np.float64)
     if not np.isfinite(found.log_score):
-        zero = structural_zero(labels, observed, kernel, names)
+        zero = structural_zero(labels, bound, names)
         reason = (
             f"{zero.message}: {zero.advice}"
             if zero

@@ -1,34 +1,54 @@
 """Scores that explain themselves: :func:`score` one report, :func:`rank_reports` several.
 
-The eager front door. Labels of any type come in, are checked once, and a record comes out with the
-score, its uncertainty, its noise floor and what stands against using it. Inside ``jit`` use
-``jgram.plugin_log_score``.
+The eager front door. Labels of any type come in, are checked once, and a record comes out. A
+ranking is decided by what each pair of reports is paid at its own midpoint
+(:mod:`jgram.contrasts`); the published score of each report stands beside it for reference. Inside
+``jit`` use ``jgram.plugin_log_score`` and :func:`jgram.contrasts.payoffs`.
+
+Intervals are for fresh records of the same kind. The test behind a separated pair is right also for
+these very records with fixed labels: it asks whether the two reports might be swapped.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
-from math import exp, log
-from typing import Any
+from functools import partial
+from math import exp, isfinite, log
+from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+from jax.scipy.stats import norm
 
-from jgram import checks
-from jgram.diagnostics import Finding, bandwidth_sensitivity, diagnose, relabelling
-from jgram.inference import (
-    Comparison,
-    NoiseFloor,
-    Uncertainty,
-    compare_uncertainties,
-    holm,
-    noise_floor,
-    tie_groups,
-    uncertainties,
+from jgram.alignment import align
+from jgram.arrays import Array, Key
+from jgram.binding import Bound, bind
+from jgram.comparisons import (
+    ESTIMABLE,
+    Retention,
+    blocks,
+    records_needed,
+    retention,
+    sign_test,
+    suggested_block_length,
 )
-from jgram.kernels import RBF, Kernel, delta, describe, observation_kind, rbf, resolve
-from jgram.types import Array, Key
+from jgram.contrasts import Payoffs, noise_tests_of, pair_payoffs, payoffs_of_pairs, products
+from jgram.data.labels import Missing
+from jgram.data.table import ColumnKind, Scale
+from jgram.findings import Evidence, Finding, diagnose, relabelling
+from jgram.kernels import Kernel, describe
+from jgram.ranks import RankedPairs, rank_pairs
+from jgram.uncertainty import Uncertainty, padded_length, uncertainties
 
-__all__ = ["PairComparison", "Ranking", "ScoreReport", "rank_reports", "score"]
+__all__ = [
+    "PairComparison",
+    "RankedReport",
+    "Ranking",
+    "ScoreReport",
+    "compare",
+    "rank_reports",
+    "score",
+]
 
 
 @dataclass(frozen=True)
@@ -36,25 +56,28 @@ class ScoreReport:
     """The plug-in Gram determinant score of one report, with all that belongs to it.
 
     Attributes:
-        name: Of the report.
+        name: The report.
         log_score: Natural logarithm of the score; ``None`` where the score is 0.
         score: ``exp(log_score)``; ``None`` where that is below the range of a float.
         counts_log_score: ``log_score + 2 d log n``, the scale of Table 1 of the paper (counts
             instead of shares); grows with ``n``, for comparison with published figures only.
-        standard_error: Of the log score; ``None`` where there is none.
-        interval: Of the log score.
-        confidence: Of the interval.
+        standard_error: Standard error of the log score; ``None`` where there is none.
+        interval: Interval of the log score.
+        confidence: Confidence level of the interval.
         bias: Jackknife estimate for the log score, not subtracted; ``None`` where it cannot be
             told.
         rank: Numerical rank of the Gram matrix; the score is 0 below ``num_classes``.
-        retention: ``d * score^(1 / 2d)``: 1 for perfect reports of balanced classes under
+        seen: How many of the ``d - 1`` directions between classes the observations show of this
+            report, no record speaking for itself. Where it is far below, most of the score is the
+            volume of noise.
+        noise_p_value: P-value of "this report has nothing to do with the observations".
+        normalised_score: ``d * score^(1 / 2d)``: 1 for perfect reports of balanced classes under
             perfectly separating observations.
         hadamard_ratio: ``det G / prod(G_kk)`` in [0, 1]: 1 where classes' observations share
             nothing.
-        floor: Scores of permuted labels; ``None`` where no key was given.
-        num_records: ``n``.
+        num_records: ``n``, the records with a label, or their total frequency.
         class_counts: Class name to number of records reported so.
-        kernel: In words, with its bandwidth.
+        kernel: The kernel in words, with its bandwidth.
         findings: What to know before acting, the gravest first.
     """
 
@@ -67,10 +90,11 @@ class ScoreReport:
     confidence: float
     bias: float | None
     rank: int
-    retention: float | None
-    hadamard_ratio: float | None
-    floor: NoiseFloor | None
-    num_records: int
+    seen: float
+    noise_p_value: float
+    normalised_score: float
+    hadamard_ratio: float
+    num_records: int | float
     class_counts: dict[Any, int | float]
     kernel: str
     findings: tuple[Finding, ...]
@@ -91,63 +115,66 @@ class ScoreReport:
         fatal = [finding for finding in self.findings if finding.level == "fatal"]
         return fatal[0].message if fatal else None
 
-    def to_dict(self) -> dict[str, Any]:
-        """The record as JSON-able data: no NaN or infinity, ``None`` with a ``reason`` instead."""
-        return {
-            "name": self.name,
-            "estimator": "plug-in",
-            "log_score": self.log_score,
-            "score": self.score,
-            "counts_log_score": self.counts_log_score,
-            "standard_error": self.standard_error,
-            "interval": None if self.interval is None else list(self.interval),
-            "confidence": self.confidence,
-            "bias": self.bias,
-            "rank": self.rank,
-            "num_classes": self.num_classes,
-            "num_records": self.num_records,
-            "class_counts": {str(name): count for name, count in self.class_counts.items()},
-            "kernel": self.kernel,
-            "retention": self.retention,
-            "hadamard_ratio": self.hadamard_ratio,
-            "floor": _floor_dict(self.floor),
-            "reason": self.reason,
-            "findings": [finding.to_dict() for finding in self.findings],
-        }
-
 
 @dataclass(frozen=True)
 class PairComparison:
-    """Two ranked reports compared.
+    """Two reports of the same records, compared at their own midpoint.
 
     Attributes:
-        better: Name of the report with the higher score.
+        better: Name of the report that is paid more.
         worse: Name of the other.
-        comparison: :class:`jgram.inference.Comparison` of the better with the worse.
-        adjusted_p_value: Two-sided, adjusted for all pairs by Holm's method.
+        retention: What the worse report keeps of the better one's information; ``None`` where it
+            is not estimable.
+        retention_interval: Fieller's interval of the retention, for this pair alone.
+        log_ratio: The midpoint contrast, ``log det G_better - log det G_worse`` up to third order
+            and without the volume of noise; ``None`` where it is not estimable.
+        p_value: Two-sided, of "these two reports might be swapped".
+        adjusted_p_value: The same, adjusted for all pairs of the ranking.
+        separated: Whether the order of the two is told.
+        seen: How many of the ``d - 1`` directions between classes the data see of the pair.
+        num_records: Records that both label, or their total frequency.
+        records_needed: For a pair that is not separated, how many records like these in all would
+            separate it with a probability of 80%; ``None`` where it is separated, or no number
+            would.
     """
 
     better: str
     worse: str
-    comparison: Comparison
+    retention: float | None
+    retention_interval: tuple[float, float] | None
+    log_ratio: float | None
+    p_value: float
     adjusted_p_value: float
+    separated: bool
+    seen: float
+    num_records: int | float
+    records_needed: float | None
 
-    def to_dict(self) -> dict[str, Any]:
-        """The comparison as JSON-able data; infinite values are ``None``."""
-        return {
-            "better": self.better,
-            "worse": self.worse,
-            "log_ratio": _finite(self.comparison.log_ratio),
-            "standard_error": _finite(self.comparison.standard_error),
-            "interval": [_finite(value) for value in self.comparison.interval],
-            "probability": self.comparison.probability,
-            "p_value": self.comparison.p_value,
-            "adjusted_p_value": self.adjusted_p_value,
-            "determinant_ratio": _finite(self.comparison.determinant_ratio),
-            "determinant_ratio_interval": [
-                _finite(value) for value in self.comparison.determinant_ratio_interval
-            ],
-        }
+
+@dataclass(frozen=True)
+class RankedReport:
+    """One report's place.
+
+    Attributes:
+        name: The report.
+        keeps: What it keeps of the information of the best report; ``None`` where the data cannot
+            estimate it.
+        keeps_interval: Interval of it, simultaneous over reports and over the choice of the best.
+        first_rank: Lowest rank that the data leave it, 1 for the best.
+        last_rank: Highest rank that they leave it.
+        noise_p_value: P-value of "this report has nothing to do with the observations".
+        inside_noise: Whether it cannot be told from noise.
+        published: Its :class:`ScoreReport`, for reference.
+    """
+
+    name: str
+    keeps: float | None
+    keeps_interval: tuple[float, float] | None
+    first_rank: int
+    last_rank: int
+    noise_p_value: float
+    inside_noise: bool
+    published: ScoreReport
 
 
 @dataclass(frozen=True)
@@ -155,36 +182,39 @@ class Ranking:
     """Reports of the same records, the most reliable first, and which of them can be told apart.
 
     Attributes:
-        reports: :class:`ScoreReport`, best first.
+        reports: :class:`RankedReport`, best first.
         pairs: Every pair, in the order of the ranking.
-        tie_groups: Largest runs of names in which no pair is separated at ``level``.
-        level: Of the adjusted p-values.
+        most_reliable: Names of all reports that none is separated from as a better one, without
+            those inside the noise.
+        seen: How many of the ``d - 1`` directions between classes the data see, of the best pair.
+        num_classes: ``d``.
+        num_records: ``n``, or the total frequency.
+        confidence: Confidence level of intervals, sets of ranks and separations, each all together.
+        observations: What the observations were taken for, in one line.
+        block_length: Records judged together because they follow each other in time; 1 for none.
         findings: About the comparison as a whole.
     """
 
-    reports: tuple[ScoreReport, ...]
+    reports: tuple[RankedReport, ...]
     pairs: tuple[PairComparison, ...]
-    tie_groups: tuple[tuple[str, ...], ...]
-    level: float
+    most_reliable: tuple[str, ...]
+    seen: float
+    num_classes: int
+    num_records: int | float
+    confidence: float
+    observations: str
+    block_length: int
     findings: tuple[Finding, ...]
 
     @property
     def inside_noise(self) -> tuple[str, ...]:
-        """Reports without a score, or that permuted labels score as high as too often."""
-        return tuple(
-            report.name
-            for report in self.reports
-            if report.log_score is None
-            or (report.floor is not None and report.floor.p_value >= self.level)
-        )
+        """Reports that cannot be told from noise."""
+        return tuple(report.name for report in self.reports if report.inside_noise)
 
     @property
     def separated(self) -> bool:
-        """Whether any report can be told both from another one and from noise."""
-        return any(
-            pair.adjusted_p_value < self.level and pair.better not in self.inside_noise
-            for pair in self.pairs
-        )
+        """Whether any two reports can be told apart."""
+        return any(pair.separated for pair in self.pairs)
 
     @property
     def conclusion(self) -> str:
@@ -192,41 +222,29 @@ class Ranking:
         noise = self.inside_noise
         if len(noise) == len(self.reports):
             return "The data cannot tell any of these reports from noise."
+        tail = f"; {_listed(noise)} cannot be told from noise." if noise else "."
+        best = self.most_reliable
         if not self.separated:
-            return "The data cannot tell these reports apart."
-        first = self.tie_groups[0]
-        sentence = (
-            f"{first[0]} is the most reliable"
-            if len(first) == 1
-            else f"{', '.join(first[:-1])} and {first[-1]} are the most reliable and cannot be "
-            "told apart"
-        )
-        return sentence + (f"; {', '.join(noise)} cannot be told from noise." if noise else ".")
-
-    def to_dict(self) -> dict[str, Any]:
-        """The ranking as JSON-able data."""
-        return {
-            "conclusion": self.conclusion,
-            "separated": self.separated,
-            "level": self.level,
-            "reports": [report.to_dict() for report in self.reports],
-            "pairs": [pair.to_dict() for pair in self.pairs],
-            "tie_groups": [list(group) for group in self.tie_groups],
-            "findings": [finding.to_dict() for finding in self.findings],
-        }
+            return f"The data cannot tell these reports apart{tail}"
+        if len(best) == 1:
+            return f"{best[0]} is the most reliable{tail}"
+        return f"{_listed(best)} are the most reliable and cannot be told apart{tail}"
 
 
 def score(
     x_hat: Any,
     y: Any,
-    kernel: Kernel | None = None,
+    kernel: Kernel | str | None = None,
     *,
     name: str = "x_hat",
     classes: Sequence[Any] | None = None,
     num_classes: int | None = None,
-    missing: checks.Missing = "raise",
-    key: Key[Array, ""] | None = None,
-    draws: int = 1000,
+    missing: Missing = "keep",
+    abstain: Any = None,
+    weights: Any = None,
+    groups: Any = None,
+    kinds: Mapping[str, ColumnKind] | None = None,
+    scale: Scale = "rank",
     block_length: int = 1,
     confidence: float = 0.95,
 ) -> ScoreReport:
@@ -235,17 +253,22 @@ def score(
     Args:
         x_hat: Labels ``[n]`` of any type (text, ints, pandas, polars, ...), or soft reports
             ``[n, d]`` with rows on the simplex.
-        y: Observations: categories ``[n]``, numbers ``[n]`` or ``[n, k]``, a data frame, or rows of
-            class probabilities.
-        kernel: ``None`` takes ``delta`` for categories and ``rbf`` for numbers.
+        y: Observations: a table of mixed columns, categories ``[n]``, numbers ``[n]`` or
+            ``[n, k]``, or rows of class probabilities.
+        kernel: ``None`` takes what fits the observations, without looking at the reports
+            (:func:`jgram.binding.bind_observations`).
         name: What messages call the report.
         classes: All possible labels, in order; the ones reported by default.
         num_classes: Number of classes of labels that are 0-based ints already.
-        missing: ``"drop"`` leaves out records without a label or an observation.
-        key: Random key of the noise floor; ``None`` leaves the floor out.
-        draws: Permutations for the floor.
-        block_length: For records in time order, see :func:`jgram.inference.noise_floor`.
-        confidence: Of the interval.
+        missing: A missing label leaves its record out. ``"drop"`` also leaves out records whose
+            observation lacks a value, ``"raise"`` refuses both.
+        abstain: The label that says "no answer": it becomes a class of its own.
+        weights: Frequencies ``[n]``: a weight of 3 counts as three such records.
+        groups: Group of each record (patients, days): groups are judged and sampled as a whole.
+        kinds: ``"number"``, ``"category"`` or ``"ignore"`` by column of a table.
+        scale: Numbers of a table by ``"rank"``, ``"standard"`` or ``"none"``.
+        block_length: For records in order of time, how many are judged together.
+        confidence: Confidence level of the interval.
 
     Returns:
         A :class:`ScoreReport`.
@@ -261,48 +284,66 @@ def score(
 
     Reference: Definitions 4.4 and 4.10 of *Data Reliability Scoring*.
     """
-    return _score_all(
+    bound = bind(
         {name: x_hat},
         y,
         kernel,
         classes=classes,
         num_classes=num_classes,
         missing=missing,
-        key=key,
-        draws=draws,
-        block_length=block_length,
-        confidence=confidence,
-    )[0][name]
+        abstain=abstain,
+        weights=weights,
+        groups=groups,
+        kinds=kinds,
+        scale=scale,
+    )
+    time = _time_groups(bound, block_length)
+    with jax.enable_x64(True):
+        judged = _judge(bound, bound.reports[name][None], bound.groups if time is None else time)
+    return _published(bound, judged, confidence, several=False)[name]
 
 
 def rank_reports(
     reports: Mapping[str, Any],
     y: Any,
-    kernel: Kernel | None = None,
+    kernel: Kernel | str | None = None,
     *,
     classes: Sequence[Any] | None = None,
     num_classes: int | None = None,
-    missing: checks.Missing = "raise",
-    key: Key[Array, ""] | None = None,
-    draws: int = 1000,
-    block_length: int = 1,
+    missing: Missing = "keep",
+    abstain: Any = None,
+    weights: Any = None,
+    groups: Any = None,
+    kinds: Mapping[str, ColumnKind] | None = None,
+    scale: Scale = "rank",
+    block_length: int | None = 1,
     confidence: float = 0.95,
+    key: Key[Array, ""] | None = None,
 ) -> Ranking:
     """Rank reports of the same records by reliability, and say which can be told apart.
+
+    Every pair is judged at its own midpoint, on the records that both label, so that no third
+    report changes what is found of it. All statements hold together at the confidence level.
 
     Args:
         reports: Name to labels ``[n]``, all of the same ``n`` records; two or more.
         y: Observations of these records, as in :func:`score`.
-        kernel: ``None`` takes ``delta`` for categories and ``rbf`` for numbers, its bandwidth
-            frozen for all reports.
+        kernel: ``None`` takes what fits the observations; frozen for all reports.
         classes: All possible labels, in order.
         num_classes: Number of classes of labels that are 0-based ints already.
-        missing: ``"drop"`` leaves out a record for all reports where one lacks it.
-        key: Random key of the noise floors; ``None`` leaves the floors out.
-        draws: Permutations for a floor.
-        block_length: For records in time order, see :func:`jgram.inference.noise_floor`.
-        confidence: Of the intervals; pairs are separated at ``1 - confidence``, adjusted for their
-            number.
+        missing: ``"keep"`` compares each pair on the records that both label; ``"drop"`` leaves out
+            a record for all reports where one lacks it; ``"raise"`` refuses missing labels.
+        abstain: The label that says "no answer": it becomes a class of its own.
+        weights: Frequencies ``[n]``: a weight of 3 counts as three such records.
+        groups: Group of each record (patients, days): groups are judged and sampled as a whole.
+            Records with exactly equal numbers are a group unless said otherwise.
+        kinds: ``"number"``, ``"category"`` or ``"ignore"`` by column of a table.
+        scale: Numbers of a table by ``"rank"``, ``"standard"`` or ``"none"``.
+        block_length: For records in order of time, how many are judged together; ``None`` finds a
+            length from the autocorrelation of what the reports are paid.
+        confidence: Confidence level of intervals, sets of ranks and separations.
+        key: Random key of the simultaneous intervals, ``jax.random.key(0)`` unless given: they
+            differ between keys in the third digit, and nothing else does.
 
     Returns:
         A :class:`Ranking`.
@@ -313,142 +354,230 @@ def rank_reports(
     Example:
         >>> truth = np.arange(200) % 2
         >>> noisy = np.where(np.arange(200) % 7 == 0, 1 - truth, truth)
-        >>> rank_reports({"noisy": noisy, "truth": truth}, truth).conclusion
-        'truth is the most reliable.'
+        >>> ranking = rank_reports({"noisy": noisy, "truth": truth}, truth.astype(str))
+        >>> ranking.conclusion, round(ranking.reports[1].keeps, 2)
+        ('truth is the most reliable.', 0.71)
     """
+    if not isinstance(reports, Mapping):
+        raise ValueError(
+            f"expected reports by name, {{name: labels}}, got {type(reports).__name__}"
+        )
     if len(reports) < 2:
         raise ValueError(
             f"expected two reports or more to rank, got {len(reports)}: use score for one"
         )
-    scored, found, codes, values, kernel, names = _score_all(
+    if not 0.0 < confidence < 1.0:
+        raise ValueError(f"expected confidence in (0, 1), got {confidence}")
+    bound = bind(
         reports,
         y,
         kernel,
         classes=classes,
         num_classes=num_classes,
         missing=missing,
-        key=key,
-        draws=draws,
-        block_length=block_length,
-        confidence=confidence,
+        abstain=abstain,
+        weights=weights,
+        groups=groups,
+        kinds=kinds,
+        scale=scale,
     )
-    order = sorted(scored, key=lambda name: -found[name].log_score)
-    compared = {
-        (better, worse): compare_uncertainties(found[better], found[worse], confidence=confidence)
-        for better, worse in combinations(order, 2)
-    }
-    adjusted = holm({pair: comparison.p_value for pair, comparison in compared.items()})
-    level = 1.0 - confidence
-    groups = tie_groups(order, {frozenset(pair): p for pair, p in adjusted.items()}, level)
-    findings = relabelling(codes, names)
-    if isinstance(kernel, RBF):
-        sensitive = bandwidth_sensitivity(codes, values, kernel)
-        findings += [sensitive] if sensitive else []
-    return Ranking(
-        reports=tuple(scored[name] for name in order),
-        pairs=tuple(
-            PairComparison(better, worse, comparison, adjusted[better, worse])
-            for (better, worse), comparison in compared.items()
-        ),
-        tie_groups=tuple(tuple(group) for group in groups),
-        level=level,
-        findings=tuple(findings),
-    )
+    if len(bound.classes) < 2:
+        only = ", ".join(map(repr, bound.classes))
+        raise ValueError(
+            f"expected two classes or more, got {only} alone in every report: list all possible "
+            "labels in classes="
+        )
+    stacked, renamed = _aligned(bound)
+    with jax.enable_x64(True):
+        judged, length, groups = None, block_length, bound.groups
+        if length is None:
+            judged = _judge(bound, stacked, None)
+            length = suggested_block_length(judged.pairs.differences)
+        if length > 1:
+            judged, groups = None, _time_groups(bound, length)
+        judged = _judge(bound, stacked, groups) if judged is None else judged
+        key = jax.random.key(0) if key is None else key
+        found = _verdicts(key, judged.pairs, judged.noise, groups, confidence)
+        verdicts = jax.device_get(found)
+    published = _published(bound, judged, confidence, several=True)
+    return _ranking(bound, published, judged.pairs, verdicts, renamed, confidence, length)
 
 
-def _score_all(
-    reports: Mapping[str, Any],
+def compare(
+    first: Any,
+    second: Any,
     y: Any,
-    kernel: Kernel | None,
+    kernel: Kernel | str | None = None,
     *,
-    classes: Sequence[Any] | None,
-    num_classes: int | None,
-    missing: checks.Missing,
-    key: Any,
-    draws: int,
-    block_length: int,
-    confidence: float,
-) -> tuple[dict[str, ScoreReport], dict[str, Uncertainty], dict[str, Any], Any, Kernel, Any]:
-    """Check, score and diagnose all reports: one door, one pass over the kernel."""
-    if _OBSERVATIONS in reports:
-        raise ValueError(
-            f"expected another name for the report {_OBSERVATIONS!r}: y are observations"
-        )
-    columns = {**reports, _OBSERVATIONS: y}
-    if missing == "drop":
-        columns, _ = checks.drop_missing(columns)
-    checks.check_aligned(columns)
-    y = columns.pop(_OBSERVATIONS)
-    codes, names, warnings = _encode(columns, classes, num_classes)
-    observed = checks.check_observations(y, kind=observation_kind(kernel))
-    if kernel is None:
-        kernel = delta if observed.kind == "categorical" else rbf
-    kernel = resolve(kernel, observed.values)
-    found = uncertainties(codes, observed.values, kernel, num_classes=len(names))
-    scored = {}
-    for name, labels in codes.items():
-        floor = None
-        if key is not None and np.ndim(labels) == 1:
-            floor = noise_floor(
-                key,
-                labels,
-                observed.values,
-                kernel,
-                num_classes=len(names),
-                draws=draws,
-                block_length=block_length,
-            )
-        findings = diagnose(labels, observed.values, kernel, found[name], names, floor)
-        findings += [
-            Finding("input", "note", text, "make sure that this is meant")
-            for text in (*warnings, *observed.warnings)
-        ]
-        scored[name] = _record(
-            name, labels, found[name], kernel, names, floor, findings, confidence
-        )
-    return scored, found, codes, observed.values, kernel, names
+    names: tuple[str, str] = ("first", "second"),
+    **options: Any,
+) -> PairComparison:
+    """Which of two reports of the same records is more reliable, by how much, and how surely.
+
+    Args:
+        first: Labels ``[n]`` or soft reports ``[n, d]``.
+        second: The other report of these records.
+        y: Observations of these records, as in :func:`score`.
+        kernel: ``None`` takes what fits the observations.
+        names: What the result calls the two.
+        **options: As :func:`rank_reports`.
+
+    Returns:
+        A :class:`PairComparison`.
+
+    Raises:
+        ValueError: As :func:`rank_reports`.
+
+    Example:
+        >>> truth = np.arange(200) % 2
+        >>> noisy = np.where(np.arange(200) % 7 == 0, 1 - truth, truth)
+        >>> found = compare(noisy, truth, truth.astype(str), names=("noisy", "truth"))
+        >>> found.better, found.separated
+        ('truth', True)
+    """
+    return rank_reports({names[0]: first, names[1]: second}, y, kernel, **options).pairs[0]
 
 
-_OBSERVATIONS = "y"
+# --------------------------------------------------------------------------------------------
 
 
-def _encode(
-    columns: Mapping[str, Any], classes: Any, num_classes: int | None
-) -> tuple[dict[str, Any], tuple[Any, ...], tuple[str, ...]]:
-    soft = {name: column for name, column in columns.items() if np.ndim(column) == 2}
-    if not soft:
-        encoded = checks.encode_reports(columns, classes=classes, num_classes=num_classes)
-        return encoded.codes, encoded.classes, encoded.warnings
-    if len(soft) < len(columns):
-        hard = next(name for name in columns if name not in soft)
-        raise ValueError(
-            f"expected all reports soft [n, d] or all labels [n], got {hard!r} mixed in"
-        )
-    d = np.shape(next(iter(soft.values())))[1]
-    size = len(classes) if classes is not None else (num_classes or d)
-    checked = {
-        name: checks.check_soft_labels(column, name=name, num_classes=size)
-        for name, column in soft.items()
+def _aligned(bound: Bound) -> tuple[np.ndarray, list[Finding]]:
+    """Reports as one array, classes named as by the first, and what was renamed."""
+    stacked = np.stack(list(bound.reports.values()))
+    if stacked.ndim == 3:
+        return stacked, []
+    aligned, meanings = align(stacked, len(bound.classes))
+    renamed = {
+        name: labels
+        for name, labels, meaning in zip(bound.reports, stacked, meanings, strict=True)
+        if (meaning != np.arange(len(meaning))).any()
     }
-    return checked, tuple(classes) if classes is not None else tuple(range(d)), ()
+    first = next(iter(bound.reports))
+    found = [
+        finding
+        for name, labels in renamed.items()
+        for finding in relabelling({first: stacked[0], name: labels}, bound.classes)
+    ]
+    return aligned, found
+
+
+def _time_groups(bound: Bound, length: int) -> np.ndarray | None:
+    n = bound.observed.size
+    if not 1 <= length <= max(n // 2, 1):
+        raise ValueError(f"expected block_length in 1..{n // 2}, half of the records, got {length}")
+    return None if length == 1 else blocks(n, length)
+
+
+class _Judged(NamedTuple):
+    """What one kernel pass says: of pairs in the order of ``np.triu_indices(k, 1)``, of reports."""
+
+    pairs: Payoffs
+    alone: Payoffs
+    noise: Any
+    product: Any
+
+
+def _judge(bound: Bound, stacked: np.ndarray, groups: Any) -> _Judged:
+    """Payoffs of every pair and of every report alone, and tests of each report against noise."""
+    n, k = bound.observed.size, len(stacked)
+    # Few distinct shapes, few compilations: pad with records of weight 0, each its own group.
+    padding = padded_length(n) - n
+    observed = bound.observed.padded(padding)
+    weights = np.pad(np.ones(n) if bound.weights is None else bound.weights, (0, padding))
+    reports = np.pad(stacked, [(0, 0), (0, padding)] + [(0, 0)] * (stacked.ndim - 2))
+    if groups is not None:
+        groups = np.append(groups, groups.max() + 1 + np.arange(padding))
+    options = {"num_classes": len(bound.classes), "weights": weights, "groups": groups}
+    found = products(observed, reports, **options)
+    present = np.asarray(found.z).sum(axis=2) > 0
+    alone = [found._replace(weights=jnp.asarray(weights * row)) for row in present]
+    alone = [payoffs_of_pairs(one.of(jnp.array([i])), [[0, 0]]) for i, one in enumerate(alone)]
+    alone = jax.tree.map(lambda *parts: jnp.concatenate(parts), *alone)
+    if k == 1:
+        pairs = alone
+    elif present.all():
+        pairs = payoffs_of_pairs(found, np.stack(np.triu_indices(k, 1), axis=1))
+    else:
+        pairs = pair_payoffs(observed, reports, complete=False, **options)
+    if groups is None:
+        noise = noise_tests_of(found)
+    else:
+        errors = jnp.sqrt(jnp.maximum(alone.covariance[:, 0, 0], 0.0))
+        noise = norm.sf(jnp.where(errors > 0, alone.means[:, 0], 0.0) / jnp.maximum(errors, 1e-300))
+    return jax.device_get(_Judged(_cut(pairs, n), _cut(alone, n), noise, found.product[:, :n]))
+
+
+def _cut(found: Payoffs, n: int) -> Payoffs:
+    """Payoffs of the first ``n`` records: without the padding."""
+    return found._replace(
+        values=found.values[..., :n],
+        differences=found.differences[..., :n],
+        weights=found.weights[..., :n],
+    )
+
+
+class _Verdicts(NamedTuple):
+    """What follows of the payoffs, for the pairs and for all of them together."""
+
+    ranked: RankedPairs
+    z: Any
+    p_values: Any
+    needed: Any
+    forward: Retention
+    backward: Retention
+
+
+@partial(jax.jit, static_argnames="confidence")
+def _verdicts(key: Any, pairs: Payoffs, noise: Any, groups: Any, confidence: float) -> _Verdicts:
+    each = (pairs.differences, pairs.weights, groups)
+    z, p_values = jax.vmap(sign_test, (0, 0, None))(*each)
+    quantile = norm.ppf(0.5 + confidence / 2)
+    return _Verdicts(
+        rank_pairs(key, pairs, noise, groups=groups, level=confidence),
+        z,
+        p_values,
+        jax.vmap(partial(records_needed, level=confidence), (0, 0, None))(*each),
+        retention(pairs.means, pairs.covariance, quantile),
+        retention(pairs.means[:, ::-1], pairs.covariance[:, ::-1, ::-1], quantile),
+    )
+
+
+def _published(
+    bound: Bound, judged: _Judged, confidence: float, *, several: bool
+) -> dict[str, ScoreReport]:
+    """The published score of each report, and how much of it is not noise."""
+    found = uncertainties(
+        bound.reports,
+        bound.observed,
+        num_classes=len(bound.classes),
+        weights=bound.weights,
+        product=judged.product,
+    )
+    reports = {}
+    for i, (name, labels) in enumerate(bound.reports.items()):
+        seen, p_value = float(judged.alone.seen[i]), float(judged.noise[i])
+        evidence = Evidence(labels, bound.observed, bound.classes, found[name], seen, p_value)
+        findings = [*diagnose(evidence), *(() if several else bound.findings)]
+        reports[name] = _record(name, bound, found[name], seen, p_value, findings, confidence)
+    return reports
 
 
 def _record(
     name: str,
-    labels: Any,
+    bound: Bound,
     found: Uncertainty,
-    kernel: Kernel,
-    names: Sequence[Any],
-    floor: NoiseFloor | None,
+    seen: float,
+    p_value: float,
     findings: list[Finding],
     confidence: float,
 ) -> ScoreReport:
-    d, n = len(names), len(labels)
+    labels, d = bound.reports[name], len(bound.classes)
+    n = found.weights.sum()
     value = found.log_score
-    known = bool(np.isfinite(value)) and not any(f.level == "fatal" for f in findings)
-    counts = labels.sum(axis=0) if np.ndim(labels) == 2 else np.bincount(labels, minlength=d)
-    bounded = known and np.isfinite(found.standard_error)
-    hadamard = exp(min(0.0, value - 2.0 * float(np.sum(np.log(found.lengths))))) if known else None
+    known = isfinite(value) and not any(f.level == "fatal" for f in findings)
+    counts = _class_counts(labels, found.weights, d)
+    bounded = known and isfinite(found.standard_error)
+    hadamard = exp(min(0.0, value - 2.0 * float(np.sum(np.log(found.lengths))))) if known else 0.0
     return ScoreReport(
         name=name,
         log_score=value if known else None,
@@ -459,27 +588,141 @@ def _record(
         confidence=confidence,
         bias=found.bias,
         rank=found.rank,
-        retention=d * exp(value / (2 * d)) if known else 0.0,
-        hadamard_ratio=hadamard if known else 0.0,
-        floor=floor,
-        num_records=n,
-        class_counts=dict(zip(names, counts.tolist(), strict=True)),
-        kernel=describe(kernel),
+        seen=seen,
+        noise_p_value=p_value,
+        normalised_score=d * exp(value / (2 * d)) if known else 0.0,
+        hadamard_ratio=hadamard,
+        num_records=_number(n),
+        class_counts={
+            label: _number(count) for label, count in zip(bound.classes, counts, strict=True)
+        },
+        kernel=describe(bound.observed.kernel),
         findings=tuple(findings),
     )
 
 
-def _finite(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None
+def _class_counts(labels: np.ndarray, weights: np.ndarray, d: int) -> np.ndarray:
+    if labels.ndim == 2:
+        return weights @ labels
+    return np.bincount(np.maximum(labels, 0), weights, minlength=d)
 
 
-def _floor_dict(floor: NoiseFloor | None) -> dict[str, Any] | None:
-    if floor is None:
-        return None
-    return {
-        "mean": _finite(floor.mean),
-        "standard_deviation": floor.standard_deviation,
-        "margin": floor.margin,
-        "p_value": floor.p_value,
-        "draws": len(floor.draws),
-    }
+def _number(value: Any) -> int | float:
+    return int(value) if float(value).is_integer() else float(value)
+
+
+def _ranking(
+    bound: Bound,
+    published: dict[str, ScoreReport],
+    payoffs: Payoffs,
+    verdicts: _Verdicts,
+    renamed: list[Finding],
+    confidence: float,
+    length: int,
+) -> Ranking:
+    names, d, ranked = list(bound.reports), len(bound.classes), verdicts.ranked
+    order = sorted(
+        range(len(names)),
+        key=lambda i: (ranked.first_rank[i], ranked.noise[i], -ranked.values[i]),
+    )
+    place = {names[i]: position for position, i in enumerate(order)}
+    first, second = np.triu_indices(len(names), 1)
+    pairs = sorted(
+        (
+            _pair(payoffs, verdicts, number, names, int(i), int(j), d)
+            for number, (i, j) in enumerate(zip(first, second, strict=True))
+        ),
+        key=lambda pair: sorted((place[pair.better], place[pair.worse])),
+    )
+    reports = tuple(_ranked(names[i], i, ranked, published[names[i]]) for i in order)
+    seen = max(pair.seen for pair in pairs if reports[0].name in (pair.better, pair.worse))
+    return Ranking(
+        reports=reports,
+        pairs=tuple(pairs),
+        most_reliable=tuple(names[i] for i in order if ranked.most_reliable[i]),
+        seen=seen,
+        num_classes=d,
+        num_records=_number(bound.observed.size if bound.weights is None else bound.weights.sum()),
+        confidence=confidence,
+        observations=bound.description,
+        block_length=length,
+        findings=(*bound.findings, *renamed, *_visibility(seen, d, reports)),
+    )
+
+
+def _ranked(name: str, i: int, ranked: RankedPairs, published: ScoreReport) -> RankedReport:
+    ratio, interval = _share(ranked.keeps, i)
+    return RankedReport(
+        name=name,
+        keeps=ratio,
+        keeps_interval=interval,
+        first_rank=int(ranked.first_rank[i]),
+        last_rank=int(ranked.last_rank[i]),
+        noise_p_value=published.noise_p_value,
+        inside_noise=bool(ranked.noise[i]),
+        published=published,
+    )
+
+
+def _share(found: Retention, i: int) -> tuple[float | None, tuple[float, float] | None]:
+    """A share and its interval, or ``None`` where it cannot be estimated."""
+    if not found.estimable[i] or not isfinite(found.upper[i]):
+        return None, None
+    return float(found.ratio[i]), (float(found.lower[i]), float(found.upper[i]))
+
+
+def _pair(
+    payoffs: Payoffs, verdicts: _Verdicts, number: int, names: list[str], i: int, j: int, d: int
+) -> PairComparison:
+    ranked = verdicts.ranked
+    separated = bool(ranked.better[i, j] or ranked.better[j, i])
+    p_adjusted = float(ranked.p_values[i, j])
+    one, two = payoffs.means[number]
+    turned = verdicts.z[number] < 0
+    if turned:
+        i, j, one, two = j, i, two, one
+    ratio, interval = _share(verdicts.backward if turned else verdicts.forward, number)
+    needed = float(verdicts.needed[number])
+    return PairComparison(
+        better=names[i],
+        worse=names[j],
+        retention=ratio,
+        retention_interval=interval,
+        log_ratio=None if ratio is None else float(4 * (d - 1) * (one - two) / (one + two)),
+        p_value=float(verdicts.p_values[number]),
+        adjusted_p_value=p_adjusted,
+        separated=separated,
+        seen=float(payoffs.seen[number]),
+        num_records=_number(payoffs.weights[number].sum()),
+        records_needed=None if separated or not isfinite(needed) else needed,
+    )
+
+
+def _visibility(seen: float, d: int, reports: Sequence[RankedReport]) -> list[Finding]:
+    """What the data do not see, in words."""
+    found = []
+    if seen < 0.7 * (d - 1):
+        found.append(
+            Finding(
+                "visible directions",
+                "note",
+                f"{d - 1} directions between {d} classes, of which the data see {max(seen, 0):.1f}",
+                "shares are of what can be seen: observe something that tells more classes apart",
+                seen,
+            )
+        )
+    if all(report.keeps is None for report in reports):
+        found.append(
+            Finding(
+                "not estimable",
+                "warning",
+                "what reports keep of one another cannot be estimated: the better one of a pair is "
+                f"paid less than {ESTIMABLE:g} standard errors more than noise",
+                "collect more records, or observations that depend more on the truth",
+            )
+        )
+    return found
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -10,25 +10,24 @@ relabelling of the classes: any permutation of the labels scores the same.
 
 import jax.numpy as jnp
 
-from jgram import determinant
-from jgram.gram import BLOCK_SIZE, gram, gram_state, infer_num_classes, normalised_sums
-from jgram.kernels import Kernel, is_explicit, rbf, resolve
-from jgram.types import Array, ArrayLike, Float, Shaped
+from jgram.arrays import Array, ArrayLike, Float, Shaped, check_lengths, infer_num_classes
+from jgram.kernels import Kernel, rbf
+from jgram.observed import BLOCK_SIZE, Observed, observe
 
 __all__ = ["plugin_log_score", "plugin_score"]
 
 
 def plugin_log_score(
     x_hat: Shaped[ArrayLike, "n ..."],
-    y: Shaped[ArrayLike, "n ..."],
-    kernel: Kernel = rbf,
+    y: Shaped[ArrayLike, "n ..."] | Observed,
+    kernel: Kernel | str = rbf,
     *,
     num_classes: int | None = None,
     weights: Shaped[ArrayLike, " n"] | None = None,
     rank: int | None = None,
     block_size: int = BLOCK_SIZE,
 ) -> Float[Array, ""]:
-    """Log of the plug-in score, ``log det G`` with ``G`` of :func:`jgram.gram.gram`.
+    """Log of the plug-in score, ``log det G`` with ``G`` of :func:`jgram.gram`.
 
     Explicit kernels never form ``G``: the log-determinant comes from a QR of the feature sums,
     whose error grows with the condition number and not with its square.
@@ -61,22 +60,17 @@ def plugin_log_score(
     Reference: Definitions 4.4 and 4.10 of *Data Reliability Scoring*.
     """
     d = infer_num_classes(x_hat, num_classes)
-    kernel = resolve(kernel, y)
-    if is_explicit(kernel):
-        sums = normalised_sums(gram_state(x_hat, y, kernel, num_classes=d, weights=weights))
-        if rank is None:
-            return determinant.log_determinant_of_sums(sums)
-        return determinant.log_top_determinant_of_sums(sums, rank)
-    matrix = gram(x_hat, y, kernel, num_classes=d, weights=weights, block_size=block_size)
+    observed = observe(kernel, y, block_size=block_size)
+    check_lengths(x_hat, observed.size, weights)
     if rank is None:
-        return determinant.log_determinant(matrix)
-    return determinant.log_top_determinant(matrix, rank)
+        return observed.eliminate(x_hat, d, weights).log_determinant
+    return observed.log_top_determinant(x_hat, d, weights, rank)
 
 
 def plugin_score(
     x_hat: Shaped[ArrayLike, "n ..."],
-    y: Shaped[ArrayLike, "n ..."],
-    kernel: Kernel = rbf,
+    y: Shaped[ArrayLike, "n ..."] | Observed,
+    kernel: Kernel | str = rbf,
     *,
     num_classes: int | None = None,
     weights: Shaped[ArrayLike, " n"] | None = None,

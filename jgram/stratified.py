@@ -27,9 +27,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jgram.gram import infer_num_classes, kernel_product
-from jgram.kernels import Kernel, is_explicit, resolve
-from jgram.types import Array, Float, Int, Key, Num
+from jgram.arrays import Array, Float, Int, Key, Num, infer_num_classes
+from jgram.kernels import Kernel, resolve
+from jgram.observed import observe
 
 __all__ = ["stratified_matching_score", "unbiased_score"]
 
@@ -40,7 +40,7 @@ def stratified_matching_score(
     key: Key[Array, ""],
     x_hat: Int[Array, " n"],
     y: Num[Array, "n ..."],
-    kernel: Kernel,
+    kernel: Kernel | str,
     *,
     num_classes: int | None = None,
     draws: int = 1,
@@ -111,7 +111,7 @@ def stratified_matching_score(
 def unbiased_score(
     x_hat: Int[Array, " n"],
     y: Num[Array, "n ..."],
-    kernel: Kernel,
+    kernel: Kernel | str,
     *,
     num_classes: int | None = None,
 ) -> float:
@@ -164,7 +164,7 @@ def unbiased_score(
     counts = np.bincount(labels, minlength=d)
     if counts.min() < 2:
         return 0.0
-    features = _features(resolve(kernel, y), y)
+    features = _coordinates(kernel, y)
     pairs = np.stack([_distinct_pairs(features[labels == k]) for k in range(d)])
     total = 0.0
     for subset in range(1, 2**d):
@@ -191,24 +191,12 @@ def _sign(permutations: Int[Array, "t d"]) -> Array:
     return 1.0 - 2.0 * (jnp.sum(inversions, axis=(1, 2)) % 2)
 
 
-def _features(kernel: Kernel, y: Any) -> np.ndarray:
-    """Features ``[n, m]`` with ``m <= n`` whose inner products are the kernel, float64."""
+def _coordinates(kernel: Kernel | str, y: Any) -> np.ndarray:
+    """Rows ``[n, m]`` with ``m <= n`` whose inner products are the kernel, float64."""
     with jax.enable_x64(True):
-        points = jnp.asarray(y)
-        if is_explicit(kernel):
-            features = np.asarray(kernel.features(points), np.float64)  # type: ignore[attr-defined]
-            # More features than records: the same inner products in the span of the records.
-            wide = features.shape[1] > features.shape[0]
-            return np.linalg.qr(features.T)[1].T if wide else features
-        matrix = np.asarray(kernel_product(kernel, points, jnp.eye(len(points))))
-    values, vectors = np.linalg.eigh(matrix)
-    if values[0] < -1e-9 * values[-1]:
-        raise ValueError(
-            f"expected a positive semi-definite kernel, got an eigenvalue {values[0]:.3g} of the "
-            f"kernel matrix (largest: {values[-1]:.3g})"
-        )
-    kept = values > len(values) * np.finfo(np.float64).eps * values[-1]
-    return vectors[:, kept] * np.sqrt(values[kept])
+        rows = np.asarray(observe(kernel, jnp.asarray(y)).coordinates(), np.float64)
+    # More coordinates than records: the same inner products in the span of the records.
+    return np.linalg.qr(rows.T)[1].T if rows.shape[1] > rows.shape[0] else rows
 
 
 def _distinct_pairs(features: np.ndarray) -> np.ndarray:

@@ -198,7 +198,7 @@ def test_ascent_and_flips_are_near_the_best_of_all_reports():
     x, y, matrix = X_HAT[:12], y[:12], kernel_matrix(name)[:12, :12]
     most = best_reports(matrix, x, 2) - score_of(matrix, x)
     assert most > 0.2
-    kernel = jgram.resolve(kernel, y)
+    kernel = jgram.kernels.resolve(kernel, y)
     greedy = flip_greedily(x, y, kernel, budget=2 / 12, num_classes=D)
     soft = ascend_reports(KEY, x, y, kernel, budget=2 / 12, num_classes=D)
     for found in (greedy, soft):
@@ -325,7 +325,7 @@ def test_policies_gain_the_volume_of_the_policy_under_any_experiment():
     experiment = np.random.default_rng(0).dirichlet(np.ones(5), 3).T.astype(np.float32)
 
     def score(misreport):
-        return jgram.log_determinant_of_sums((experiment @ misreport).T)
+        return jgram.determinant.log_determinant_of_sums((experiment @ misreport).T)
 
     found = ascend_policy(KEY, jnp.array([0.2, 0.3, 0.5]), score=score, steps=5)
     volumes = np.linalg.slogdet(np.asarray(found.policies, float))[1]

@@ -170,12 +170,3 @@ def test_read_images_from_folder_and_npz(tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(FileNotFoundError, match="no images"):
         datasets.read_images(tmp_path / "empty")
-
-
-def test_shipped_embeddings_are_what_their_record_says():
-    embeddings, labels, record = datasets.cifar10_embeddings()
-    assert embeddings.dtype == np.float32
-    np.testing.assert_allclose(np.linalg.norm(embeddings, axis=1), 1, rtol=1e-4)
-    np.testing.assert_array_equal(np.bincount(labels), 1000)
-    assert record["complete"] == (record["epochs"] >= record["of_epochs"])
-    assert len(record["epoch_losses"]) == record["epochs"]

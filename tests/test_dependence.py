@@ -20,7 +20,7 @@ from jgram.dependence import (
     top_k_volume,
     whitened_table,
 )
-from jgram.gram import gram, joint_table
+from jgram.gram_matrix import gram, joint_table
 from jgram.kernels import RBF
 
 KINDS = ("kl", "chi2", "total_variation", "squared_hellinger")

@@ -31,12 +31,18 @@ def exact(sums):
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize(("ratio", "error"), [(1e1, 1e-5), (1e3, 1e-4), (1e4, 1e-3)])
-def test_float32_is_right_where_cholesky_of_the_gram_matrix_is_not(ratio, error, seed):
+def test_float32_is_right_to_the_condition_of_the_sums(ratio, error, seed):
     sums = sums_with_ratio(ratio, seed=seed)
     assert log_determinant_of_sums(sums) == pytest.approx(exact(sums), abs=error)
-    if ratio == 1e4:
+
+
+def test_cholesky_of_the_gram_matrix_is_worse_somewhere():
+    errors = []
+    for seed in range(5):
+        sums = sums_with_ratio(1e4, seed=seed)
         factor = jnp.linalg.cholesky(jnp.asarray(sums) @ jnp.asarray(sums).T)
-        assert not abs(2 * jnp.log(jnp.diagonal(factor)).sum() - exact(sums)) < 10 * error
+        errors.append(abs(2 * jnp.log(jnp.diagonal(factor)).sum() - exact(sums)))
+    assert not max(errors) < 10 * 1e-3  # or not a number
 
 
 @settings(max_examples=30, deadline=None)

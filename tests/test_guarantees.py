@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from experiments import impossibility, volume
 from jgram import guarantees
 from jgram.dependence import mutual_information
-from jgram.guarantees import (
+from jgram.paper.guarantees import (
     additive_sample_size,
     bounded_ratio,
     concentration_bound,
@@ -30,7 +30,7 @@ from jgram.guarantees import (
     stratified_sample_size,
     uninformative_impossibility,
 )
-from jgram.orderings import (
+from jgram.paper.orderings import (
     blackwell_ordering,
     dist_ordering,
     exact_match_ordering,

@@ -80,7 +80,7 @@ def test_rare_classes_are_judged_on_the_same_scale():
     # h alone, without the class shares, orders these at chance.
     truth, x_hat, y = blobs([300, 80, 20, 12], 0.1, seed=3)
     bad = truth != x_hat
-    from jgram.influence import influence
+    from jgram.influences import influence
 
     h = np.asarray(influence(x_hat, y.astype(np.float32), RBF(3.0)))
     rows = np.arange(len(y))

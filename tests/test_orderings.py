@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jgram.orderings import (
+from jgram.paper.orderings import (
     aspect_ratio,
     balance,
     blackwell_ordering,

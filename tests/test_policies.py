@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from jgram import policies, simulate
+from jgram import simulate
+from jgram.simulate import policies
 
 RARE = 1e-4
 D = 5
@@ -46,7 +47,7 @@ MATRICES = {
     "uniform": policies.uniform(D),
     "asymmetric_neighbour": policies.asymmetric_neighbour(D),
     "row_similar": policies.row_similar(EXPERIMENT),
-    "merge": policies.merge(D),
+    "merge": policies.merge_classes(D),
     "group_up_down": policies.group_up_down(D),
     "normal": policies.normal(D, 0.7),
 }

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 import jgram
-from jgram.inference import uncertainties
-from tests.test_inference import categorical, numeric
+from jgram.uncertainty import uncertainties
+from tests.test_noise import categorical, numeric
 
 KEY = jax.random.key(0)
 NAMES = np.array(["cat", "dog", "fox"])
@@ -18,12 +18,12 @@ NAMES = np.array(["cat", "dog", "fox"])
 def test_a_report_says_what_the_definition_says():
     _, x_hat, y = categorical(300)
     report = jgram.score(NAMES[x_hat], y, jgram.delta, key=KEY, draws=99)
-    table = np.asarray(jgram.joint_table(x_hat, y), float) / 300
+    table = np.asarray(jgram.gram_matrix.joint_table(x_hat, y), float) / 300
     gram = table.T @ table
     assert report.log_score == pytest.approx(np.linalg.slogdet(gram)[1])
     assert report.score == pytest.approx(np.linalg.det(gram))
     assert report.counts_log_score == pytest.approx(np.linalg.slogdet(300**2 * gram)[1])
-    assert report.retention == pytest.approx(3 * np.linalg.det(gram) ** (1 / 6))
+    assert report.normalised_score == pytest.approx(3 * np.linalg.det(gram) ** (1 / 6))
     assert report.hadamard_ratio == pytest.approx(np.linalg.det(gram) / np.prod(np.diag(gram)))
     assert report.class_counts == dict(zip(NAMES, np.bincount(x_hat), strict=True))
     assert (report.rank, report.num_classes, report.num_records) == (3, 3, 300)
@@ -97,7 +97,7 @@ def test_doubts_are_said_beforehand():
 
 
 def test_a_ranking_orders_separates_and_ties():
-    truth, noisy, y = categorical(3000, noise=0.3)
+    truth, noisy, y = categorical(3000, wrong=0.3)
     rng = np.random.default_rng(5)
     twin = np.where(rng.random(3000) < 0.3, rng.integers(0, 3, 3000), truth)
     random = rng.integers(0, 3, 3000)
@@ -120,7 +120,7 @@ def test_a_ranking_orders_separates_and_ties():
 
 
 def test_the_data_cannot_tell_is_an_answer():
-    truth, x_hat, y = categorical(60, noise=0.2)
+    truth, x_hat, y = categorical(60, wrong=0.2)
     same = jgram.rank_reports({"a": x_hat, "b": x_hat.copy()}, y, jgram.delta)
     assert not same.separated
     assert same.conclusion == "The data cannot tell these reports apart."
@@ -149,15 +149,17 @@ def test_conditional_independence_holds_where_it_should_and_fails_where_it_shoul
         truth = rng.integers(0, d, n)
         noise = lambda share: np.where(rng.random(n) < share, rng.integers(0, d, n), truth)  # noqa: B023, E731
         sources = {"left": (noise(0.2), kernel), "right": (noise(0.4), kernel)}
-        hits += jgram.conditional_independence(noise(0.1), noise(0.3), sources).p_value < 0.05
+        hits += (
+            jgram.findings.conditional_independence(noise(0.1), noise(0.3), sources).p_value < 0.05
+        )
     assert hits <= 6  # 2 expected of 40
     # A reporter who copies one of the observations shares its errors.
     copied = np.where(rng.random(n) < 0.5, sources["right"][0], noise(0.3))
-    check = jgram.conditional_independence(copied, noise(0.3), sources)
+    check = jgram.findings.conditional_independence(copied, noise(0.3), sources)
     assert check.p_value < 1e-6
     assert check.finding().level == "warning"
     with pytest.raises(ValueError, match="two observations"):
-        jgram.conditional_independence(copied, truth, {"left": sources["left"]})
+        jgram.findings.conditional_independence(copied, truth, {"left": sources["left"]})
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from jgram.sampling import binomial, multinomial
+from jgram.simulate.sampling import binomial, multinomial
 
 RARE = 1e-4  # of a fixed key's p-value: a wrong sampler is far below
 
@@ -93,7 +93,7 @@ def test_same_counts_by_every_route():
 
 
 def test_an_eager_call_compiles_once():
-    from jgram import sampling
+    from jgram.simulate import sampling
 
     before = sampling._draw_all_but_last._cache_size()
     for seed in range(3):

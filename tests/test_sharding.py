@@ -8,9 +8,9 @@ import jax
 jax.config.update("jax_num_cpu_devices", 2)
 import jax.numpy as jnp
 import numpy as np
-from jgram.gram import gram_state
+from jgram.gram_matrix import gram_state
 from jgram.kernels import Delta, Linear
-from jgram.sharding import sharded_gram_state
+from jgram.gram_matrix import sharded_gram_state
 
 assert len(jax.devices()) == 2
 rng = np.random.default_rng(0)

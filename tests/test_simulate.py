@@ -10,8 +10,9 @@ import pytest
 
 from experiments import policies as experiment_1
 from experiments.kernels import FourierRBF
-from jgram import policies, simulate
+from jgram import simulate
 from jgram.kernels import RBF
+from jgram.simulate import policies
 from tests import oracles
 
 PUBLISHED = json.loads((Path(experiment_1.__file__).with_name("published.json")).read_text())
@@ -19,7 +20,7 @@ SCORES = {"score": simulate.table_log_score}
 
 
 def transitions(d, levels=(0.0, 0.2, 0.5)):
-    every = (policies.uniform(d), policies.merge(d))
+    every = (policies.uniform(d), policies.merge_classes(d))
     return jnp.stack([jnp.stack([policies.mix(pi, p) for p in levels]) for pi in every])
 
 
@@ -157,9 +158,9 @@ def test_quantile_buckets_are_pandas_qcut():
 def test_a_second_sweep_compiles_nothing():
     counts = jnp.array([[8, 1], [2, 9]])
     simulate.sweep(jax.random.key(0), counts, transitions(2), SCORES, trials=3)
-    size = simulate._chunk._cache_size()
+    size = simulate.sweeps._chunk._cache_size()
     simulate.sweep(jax.random.key(1), counts + 1, transitions(2), dict(SCORES), trials=3)
-    assert simulate._chunk._cache_size() == size
+    assert simulate.sweeps._chunk._cache_size() == size
 
 
 def test_tidy_records():

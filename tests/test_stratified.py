@@ -9,9 +9,9 @@ import jaxtyping
 import numpy as np
 import pytest
 
-from jgram.guarantees import log_population_score
 from jgram.kernels import RBF, Delta, Linear, RandomFeatures, delta, linear
-from jgram.orderings import is_balanced, is_nonpermutation, misreport_matrix
+from jgram.paper.guarantees import log_population_score
+from jgram.paper.orderings import is_balanced, is_nonpermutation, misreport_matrix
 from jgram.scores import plugin_score
 from jgram.stratified import stratified_matching_score, unbiased_score
 

@@ -12,7 +12,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from jgram import checks
+from jgram.data import check_aligned, drop_missing, encode_labels
+from jgram.data.labels import EncodedLabels
 
 __all__ = ["Answers", "answers_from_columns", "answers_from_matrix"]
 
@@ -48,7 +49,7 @@ def answers_from_columns(
     classes: Sequence[Any] | None = None,
     repeats: Repeats = "refuse",
     abstain: Iterable[Any] = (),
-    missing: checks.Missing = "raise",
+    missing: Literal["raise", "drop"] = "raise",
 ) -> Answers:
     """The columns of a long table, one row an answer, with all names kept.
 
@@ -84,10 +85,10 @@ def answers_from_columns(
         )
     columns = {"item": item, "annotator": annotator, "label": label}
     if missing == "drop":
-        columns, _ = checks.drop_missing(columns)
-    checks.check_aligned(columns)
-    items = checks.encode_labels(columns["item"], name="item")
-    people = checks.encode_labels(columns["annotator"], name="annotator")
+        columns, _ = drop_missing(columns)
+    check_aligned(columns)
+    items = encode_labels(columns["item"], name="item")
+    people = encode_labels(columns["annotator"], name="annotator")
     label_codes, names = _labels(columns["label"], classes, tuple(abstain))
     kept = _one_each(items, people, label_codes, names, repeats)
     return Answers(
@@ -165,7 +166,7 @@ def _labels(
 ) -> tuple[np.ndarray, tuple[Any, ...]]:
     """Codes, abstentions after the classes, and the names of the classes."""
     if not abstain:
-        encoded = checks.encode_labels(label, name="label", classes=classes)
+        encoded = encode_labels(label, name="label", classes=classes)
         return encoded.codes, encoded.classes
     values = np.asarray(label)
     silent = np.isin(
@@ -174,15 +175,15 @@ def _labels(
     if not silent.any() or silent.all():
         every = "every label is one" if silent.any() else "no label is one"
         raise ValueError(f"abstain: expected some labels to be one of {list(abstain)}, but {every}")
-    encoded = checks.encode_labels(values[~silent], name="label", classes=classes)
+    encoded = encode_labels(values[~silent], name="label", classes=classes)
     codes = np.full(len(values), len(encoded.classes), np.int32)
     codes[~silent] = encoded.codes
     return codes, encoded.classes
 
 
 def _one_each(
-    items: checks.EncodedLabels,
-    people: checks.EncodedLabels,
+    items: EncodedLabels,
+    people: EncodedLabels,
     label: np.ndarray,
     names: tuple[Any, ...],
     repeats: Repeats,

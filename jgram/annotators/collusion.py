@@ -35,7 +35,7 @@ import numpy as np
 
 from jgram.annotators.answers import Answers
 from jgram.annotators.posterior import Model, fit, majority
-from jgram.types import Array
+from jgram.arrays import Array
 
 __all__ = ["Collusion", "CollusionSearch", "Pairs", "find_collusion", "pair_evidence"]
 

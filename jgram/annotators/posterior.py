@@ -40,7 +40,7 @@ import jax
 import jax.numpy as jnp
 from jax.scipy.special import gammaln
 
-from jgram.types import Array, ArrayLike, Float, Int
+from jgram.arrays import Array, ArrayLike, Float, Int
 
 __all__ = ["Model", "cavities", "cross_fit", "fit", "item_weights", "majority", "posteriors"]
 

@@ -39,8 +39,8 @@ from jgram.annotators.readings import (
     observe,
     renamings,
 )
-from jgram.diagnostics import Finding
-from jgram.inference import normal_quantile
+from jgram.findings import Finding
+from jgram.uncertainty import normal_quantile
 
 __all__ = [
     "Annotator",

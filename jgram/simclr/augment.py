@@ -10,7 +10,7 @@ import dm_pix as pix
 import jax
 import jax.numpy as jnp
 
-from jgram.types import Array, Float, Key
+from jgram.arrays import Array, Float, Key
 
 __all__ = ["augment", "normalize"]
 

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
-from jgram.types import Array, Float
+from jgram.arrays import Array, Float
 
 __all__ = ["RESNET18", "Architecture", "Encoder", "convolve", "max_pool"]
 

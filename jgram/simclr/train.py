@@ -23,10 +23,10 @@ from flax import nnx
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from rich.progress import BarColumn, Progress, TimeRemainingColumn
 
+from jgram.arrays import Array, Float, Int, Key
 from jgram.datasets import cifar10, read_images
 from jgram.simclr.augment import augment, normalize
 from jgram.simclr.encoder import RESNET18, Architecture, Encoder
-from jgram.types import Array, Float, Int, Key
 
 __all__ = [
     "Training",

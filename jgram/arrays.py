@@ -1,0 +1,144 @@
+"""What every file shares of arrays: annotations, precision, and reports as matrices.
+
+The annotations of public signatures, ``Float[Array, "n d"]``, are jaxtyping's. jaxtyping is a
+development dependency (the tests check every public signature with it and beartype); where it is
+missing the annotations read as plain arrays.
+
+Dimension names, the same everywhere: ``n`` records, ``d`` classes, ``m`` features or outcomes,
+``k`` coordinates of an observation, ``t`` trials.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+
+ArrayLike = jax.Array | np.ndarray
+"""What public functions take."""
+
+if TYPE_CHECKING:
+    from jax import Array
+    from jaxtyping import Bool, Float, Int, Key, Num, Shaped
+else:
+    Array = ArrayLike  # host functions hold NumPy arrays in the records that JAX code makes
+    try:
+        from jaxtyping import Bool, Float, Int, Key, Num, Shaped
+    except ImportError:
+
+        class _Annotation:
+            def __class_getitem__(cls, item: Any) -> Any:
+                return item[0]
+
+        Bool = Float = Int = Key = Num = Shaped = _Annotation
+
+__all__ = [
+    "HIGHEST",
+    "Array",
+    "ArrayLike",
+    "Bool",
+    "Float",
+    "Int",
+    "Key",
+    "Num",
+    "Shaped",
+    "check_lengths",
+    "infer_num_classes",
+    "is_concrete",
+    "report_matrix",
+    "rows",
+]
+
+HIGHEST = jax.lax.Precision.HIGHEST
+"""Of matrix products that feed a determinant: GPUs default to TF32, about 3e-4 wrong."""
+
+
+def is_concrete(*arrays: Any) -> bool:
+    """Whether the values can be looked at now (not inside ``jit``, ``vmap`` or ``grad``)."""
+    return not any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(arrays))
+
+
+def rows(y: Shaped[ArrayLike, "n ..."]) -> Float[Array, "n k"]:
+    """Observations as floating-point rows ``[n, k]``, trailing axes flattened."""
+    y = jnp.asarray(y)
+    if y.ndim == 0:
+        raise ValueError("expected observations of shape [n] or [n, k], got a scalar")
+    if not jnp.issubdtype(y.dtype, jnp.floating):
+        y = y.astype(jnp.result_type(float))
+    return y.reshape(y.shape[0], -1)
+
+
+def infer_num_classes(x_hat: Any, num_classes: int | None) -> int:
+    """The number of classes, read from soft reports' shape or, outside ``jit``, from the labels."""
+    shape = jnp.shape(x_hat)
+    if len(shape) == 2:
+        if num_classes not in (None, shape[1]):
+            raise ValueError(f"expected soft reports [n, {num_classes}], got {list(shape)}")
+        return shape[1]
+    if len(shape) != 1:
+        raise ValueError(f"expected labels [n] or soft reports [n, d], got shape {list(shape)}")
+    dtype = jnp.result_type(x_hat)
+    if not (jnp.issubdtype(dtype, jnp.integer) or jnp.issubdtype(dtype, jnp.bool_)):
+        raise ValueError(
+            f"expected integer labels [n], got {dtype}: encode them (jgram.data.encode_labels), or "
+            "give soft reports [n, d]"
+        )
+    if not is_concrete(x_hat):
+        if num_classes is None:
+            raise ValueError("expected num_classes=... inside jit, vmap and grad, got None")
+        return num_classes
+    labels = np.asarray(x_hat)
+    if not labels.size:
+        raise ValueError("expected at least one record, got none")
+    smallest, largest = int(labels.min()), int(labels.max())
+    if smallest < 0 or (num_classes is not None and largest >= num_classes):
+        wrong = smallest if smallest < 0 else largest
+        limit = "" if num_classes is None else f"..{num_classes - 1}"
+        raise ValueError(
+            f"expected labels 0{limit or ', 1, ...'}, got {wrong}"
+            + (": drop records without a label, or give them weight 0" if smallest < 0 else "")
+        )
+    return largest + 1 if num_classes is None else num_classes
+
+
+def report_matrix(
+    x_hat: Shaped[ArrayLike, "n ..."],
+    num_classes: int,
+    weights: Shaped[ArrayLike, " n"] | None = None,
+    dtype: Any = None,
+) -> Float[Array, "n d"]:
+    """Reports as a matrix ``[n, d]``: one-hot for labels, themselves when soft, times the weights.
+
+    Args:
+        x_hat: Labels ``[n]`` or soft reports ``[n, d]``.
+        num_classes: ``d``.
+        weights: Frequencies ``[n]``, at least 0: a weight of 3 counts as three such records.
+        dtype: Floating-point type of the result; the default float unless given.
+
+    Example:
+        >>> report_matrix(jnp.array([1, 0]), 2, weights=jnp.array([1.0, 0.5]))
+        Array([[0. , 1. ],
+               [0.5, 0. ]], dtype=float32)
+    """
+    dtype = jnp.result_type(float) if dtype is None else dtype
+    x_hat = jnp.asarray(x_hat)
+    z = x_hat.astype(dtype) if x_hat.ndim == 2 else jax.nn.one_hot(x_hat, num_classes, dtype=dtype)
+    return z if weights is None else z * jnp.asarray(weights, dtype)[:, None]
+
+
+def check_lengths(x_hat: Any, size: int, weights: Any) -> None:
+    """Refuse observations or weights that do not line up with the reports."""
+    n = jnp.shape(x_hat)[0]
+    if size != n:
+        raise ValueError(f"expected as many observations as reports, got {size} for {n} reports")
+    if weights is None:
+        return
+    if jnp.shape(weights) != (n,):
+        raise ValueError(f"expected weights of shape [{n}], got {list(jnp.shape(weights))}")
+    if is_concrete(weights):
+        values = np.asarray(weights)
+        if not np.isfinite(values).all() or (values < 0).any() or not (values > 0).any():
+            raise ValueError("expected weights >= 0, finite and not all 0")

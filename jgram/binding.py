@@ -1,0 +1,257 @@
+"""The door of score, rank, compare and issues: anything in, reports as codes and one binding out.
+
+Everything is checked once, here. The kernel is chosen from the observations alone, never from the
+reports: nobody can choose the observation by what it makes of theirs.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from jgram.data import (
+    check_aligned,
+    check_observations,
+    check_soft_labels,
+    drop_missing,
+    encode_reports,
+    find_leaks,
+    prepare_table,
+)
+from jgram.data.columns import named_columns
+from jgram.data.labels import Missing
+from jgram.data.table import ColumnKind, Scale
+from jgram.findings import Finding
+from jgram.kernels import Kernel, describe, takes
+from jgram.observed import Observed, Pairs, observe
+from jgram.table_kernel import MultiscaleRBF, TableKernel
+
+__all__ = ["Bound", "bind", "bind_observations"]
+
+RECORDS_AN_OUTCOME = 20  # of joint categories, for the delta kernel to be the default
+_OBSERVATIONS, _WEIGHTS, _GROUPS = "y", "weights", "groups"
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Reports and observations of the same records, checked.
+
+    Attributes:
+        reports: Name to int32 codes ``[n]``, -1 where a label is missing, or soft reports
+            ``[n, d]``.
+        classes: The ``d`` class names.
+        observed: The observations, bound to their kernel, in float64.
+        points: ``[n, k]`` numbers behind the binding; ``None`` for categories.
+        description: One line: what the observations were taken for.
+        weights: Frequencies ``[n]``, or ``None``.
+        groups: Group ``0..n-1`` of each record, or ``None``.
+        rows: The rows of the input that the records come from.
+        findings: About the input.
+    """
+
+    reports: dict[str, Any]
+    classes: tuple[Any, ...]
+    observed: Observed
+    points: np.ndarray | None
+    description: str
+    weights: np.ndarray | None
+    groups: np.ndarray | None
+    rows: np.ndarray
+    findings: tuple[Finding, ...]
+
+
+def bind(
+    reports: Mapping[str, Any],
+    y: Any,
+    kernel: Kernel | str | None,
+    *,
+    classes: Sequence[Any] | None,
+    num_classes: int | None,
+    missing: Missing,
+    abstain: Any = None,
+    weights: Any,
+    groups: Any = None,
+    kinds: Mapping[str, ColumnKind] | None = None,
+    scale: Scale = "rank",
+) -> Bound:
+    """Check and encode reports, bind their observations, note what a user should know of both."""
+    for taken in {_OBSERVATIONS, _WEIGHTS, _GROUPS} & set(reports):
+        raise ValueError(f"expected another name for the report {taken!r}: it names an argument")
+    columns = {**reports, _OBSERVATIONS: y}
+    columns |= {} if weights is None else {_WEIGHTS: weights}
+    columns |= {} if groups is None else {_GROUPS: groups}
+    n = check_aligned(columns)
+    rows = np.arange(n)
+    if missing == "drop":
+        columns, rows = drop_missing(columns)
+    y = columns.pop(_OBSERVATIONS)
+    frequencies = _frequencies(columns.pop(_WEIGHTS, None))
+    numbers = _group_numbers(columns.pop(_GROUPS, None))
+    codes, names, warnings = _encode(columns, classes, num_classes, missing, abstain)
+    observed, points, description, more = bind_observations(y, kernel, kinds=kinds, scale=scale)
+    found = [_input(text) for text in (*warnings, *more)]
+    found += [_missing(name, labels) for name, labels in codes.items() if _is_missing(labels)]
+    found += [_leak(*leak) for leak in find_leaks(codes, y)]
+    if numbers is None:
+        numbers = _duplicates(points) if isinstance(observed, Pairs) else None
+        found += [] if numbers is None else [_duplicated(numbers)]
+    return Bound(
+        codes, names, observed, points, description, frequencies, numbers, rows, tuple(found)
+    )
+
+
+def bind_observations(
+    y: Any,
+    kernel: Kernel | str | None = None,
+    *,
+    kinds: Mapping[str, ColumnKind] | None = None,
+    scale: Scale = "rank",
+) -> tuple[Observed, np.ndarray | None, str, tuple[str, ...]]:
+    """Observations bound to the kernel given, or to the one that fits them.
+
+    Without a kernel one category, or several that repeat together, take ``delta``; anything else is
+    one table (:func:`jgram.data.prepare_table`) under :class:`jgram.table_kernel.TableKernel`.
+    ``"rbf"`` is the mean of four bandwidths of the numbers as they are.
+
+    Returns:
+        The binding, the numbers behind it (``None`` for categories), one line about both, and
+        warnings.
+    """
+    with jax.enable_x64(True):
+        if kernel is None and not kinds and scale == "rank" and (codes := _categories(y)):
+            return observe("delta", codes.values), None, _describe(codes, "delta"), codes.warnings
+        if kernel is None:
+            table = prepare_table(y, kinds=kinds, scale=scale)
+            chosen = TableKernel.of(table.points, table.table_width)
+            return observe(chosen, table.points), table.points, table.description, table.warnings
+        if kinds or scale != "rank":
+            raise ValueError("expected kinds= and scale= without kernel=: they prepare its table")
+        given = MultiscaleRBF() if kernel == "rbf" else kernel
+        checked = check_observations(y, kind=takes(given))
+        observed = observe(given, checked.values)
+        points = None if checked.kind == "categorical" else _rows(checked.values)
+        return observed, points, _describe(checked, observed.kernel), checked.warnings
+
+
+def _rows(values: np.ndarray) -> np.ndarray:
+    return np.asarray(values, np.float64).reshape(len(values), -1)
+
+
+def _categories(y: Any) -> Any:
+    """One category, or several whose joint outcomes repeat; ``None`` for anything else."""
+    try:
+        checked = check_observations(y)
+    except ValueError:
+        return None  # mixed, or with gaps: a table
+    if checked.kind != "categorical":
+        return None
+    several = len(named_columns(y, "y")) > 1
+    few = RECORDS_AN_OUTCOME * len(checked.names) <= len(checked.values)
+    return checked if few or not several else None
+
+
+def _describe(checked: Any, kernel: Any) -> str:
+    size = (
+        f"{len(checked.names)} outcomes"
+        if checked.kind == "categorical"
+        else f"{_rows(checked.values).shape[1]} numbers"
+    )
+    return f"observations: {size}; kernel {describe(kernel)}; chosen without the reports"
+
+
+def _encode(
+    columns: Mapping[str, Any],
+    classes: Any,
+    num_classes: int | None,
+    missing: Missing,
+    abstain: Any,
+) -> tuple[dict[str, Any], tuple[Any, ...], tuple[str, ...]]:
+    soft = {name: column for name, column in columns.items() if np.ndim(column) == 2}
+    if not soft:
+        encoded = encode_reports(
+            columns, classes=classes, num_classes=num_classes, missing=missing, abstain=abstain
+        )
+        return encoded.codes, encoded.classes, encoded.warnings
+    if len(soft) < len(columns):
+        hard = next(name for name in columns if name not in soft)
+        raise ValueError(
+            f"expected all reports soft [n, d] or all labels [n], got {hard!r} mixed in"
+        )
+    d = np.shape(next(iter(soft.values())))[1]
+    size = len(classes) if classes is not None else (num_classes or d)
+    checked = {
+        name: check_soft_labels(column, name=name, num_classes=size)
+        for name, column in soft.items()
+    }
+    return checked, tuple(classes) if classes is not None else tuple(range(d)), ()
+
+
+def _frequencies(weights: Any) -> np.ndarray | None:
+    if weights is None:
+        return None
+    values = check_observations(weights, name="weights", kind="numeric").values
+    if values.ndim != 1 or (values < 0).any() or not (values > 0).any():
+        raise ValueError(
+            f"weights: expected one frequency a record, at least 0 and not all 0, got values from "
+            f"{values.min():g} to {values.max():g}"
+        )
+    return values.astype(np.float64)
+
+
+def _group_numbers(groups: Any) -> np.ndarray | None:
+    if groups is None:
+        return None
+    checked = check_observations(groups, name="groups", kind="categorical")
+    if len(checked.names) < 2:
+        raise ValueError("groups: expected two groups or more, got one: it holds every record")
+    return checked.values
+
+
+def _duplicates(points: np.ndarray | None) -> np.ndarray | None:
+    """Groups of equal records, where most records are distinct and some are not."""
+    if points is None:
+        return None
+    _, numbers = np.unique(points, axis=0, return_inverse=True)
+    distinct = int(numbers.max()) + 1
+    return numbers.ravel() if len(points) / 2 < distinct < len(points) else None
+
+
+def _is_missing(labels: np.ndarray) -> bool:
+    return labels.ndim == 1 and bool((labels < 0).any())
+
+
+def _input(text: str) -> Finding:
+    return Finding("input", "note", text, "make sure that this is meant")
+
+
+def _missing(name: str, labels: np.ndarray) -> Finding:
+    labelled = int((labels >= 0).sum())
+    return Finding(
+        "missing labels",
+        "note",
+        f"{name!r} labels {labelled} of {len(labels)} records",
+        "every pair of reports is compared on the records that both label",
+        labelled,
+    )
+
+
+def _leak(report: str, column: str) -> Finding:
+    return Finding(
+        "leak",
+        "warning",
+        f"the observation {column!r} is the report {report!r} under another name",
+        "leave the column out: a report scores best against its own copy, whatever it says",
+    )
+
+
+def _duplicated(numbers: np.ndarray) -> Finding:
+    copies = len(numbers) - (int(numbers.max()) + 1)
+    return Finding(
+        "duplicates",
+        "note",
+        f"{copies} of {len(numbers)} records have exactly the observations of another",
+        "equal records are judged and sampled together, since a copy would speak for itself",
+        copies,
+    )

@@ -1,0 +1,36 @@
+"""The ``jgram`` command: files in, rankings out. All judgement is in the library; this is its face.
+
+Exit codes: 0 an answer, 1 it could not be finished (memory, an error of jgram's own), 2 input that
+does not fit, 3 the data cannot tell, 130 interrupted. All but 0 say why in one line on stderr, or
+in the answer itself.
+"""
+
+__all__ = ["main"]
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line; all is imported inside of ``try``, so that nothing escapes it.
+
+    Args:
+        arguments: Those of the process by default.
+
+    Raises:
+        SystemExit: Always, with the exit code.
+    """
+    try:
+        import sys
+
+        from jgram.cli.process import prepare_process
+
+        prepare_process()
+        from jgram.cli.app import app
+
+        code = app(arguments, prog_name="jgram", standalone_mode=False) or 0
+        sys.stdout.flush()
+    except BaseException as error:
+        import sys
+
+        from jgram.cli.process import end
+
+        code = end(error)
+    sys.exit(code)

@@ -1,0 +1,5 @@
+"""``python -m jgram.cli``."""
+
+from jgram.cli import main
+
+main()

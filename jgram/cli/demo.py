@@ -1,0 +1,120 @@
+"""``jgram demo``: the command on data that come with the package."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typer import Option
+
+from jgram.cli.options import AsJson, KernelName, Seed
+from jgram.cli.rank import say_ranking
+from jgram.cli.show import progress, say, say_json
+from jgram.cli.write import to_text
+
+if TYPE_CHECKING:
+    from jgram.report import Ranking
+
+__all__ = ["run"]
+
+_TEXTS = {
+    "employment": (
+        "Which employment figures are the most reliable?",
+        "U.S. employment is published, then revised twice. Nobody knows the truth; taxes "
+        "deposited on wages depend on it. The column 'counts scale' is Table 1 of the paper.",
+    ),
+    "images": (
+        "Which labels of these images are the most reliable?",
+        "10,000 photographs of 10 kinds of things, seen through an encoder that never saw a label. "
+        "A share of the labels was replaced at random, one tenth of these hitting the truth.",
+    ),
+}
+
+
+def run(
+    seed: Seed = 0,
+    as_json: AsJson = False,
+    plot: Annotated[Path, Option(help="Draw the ranking into this file.")] = Path("jgram-demo.png"),
+) -> None:
+    """Two rankings: one that the data cannot decide, and one that they can.
+
+    Three vintages of U.S. employment against tax deposits, which is Table 1 of the paper; then
+    labels of 10,000 images with known errors, against image embeddings.
+
+    Example:
+
+        jgram demo --plot employment.png
+    """
+    from jgram.cli.plots import check_figure, draw_ranking
+
+    plots = {"employment": plot, "images": plot.with_stem(f"{plot.stem}-images")}
+    for file in plots.values():
+        check_figure(file)
+    records = {}
+    for name, judge in {"employment": _employment, "images": _images}.items():
+        with progress(f"ranking {name}"):
+            found, source = judge(seed)
+            draw_ranking(plots[name], found)
+        if as_json:
+            from jgram.data import to_data
+
+            records[name] = {"source": source, **to_data(found)}
+            continue
+        title, text = _TEXTS[name]
+        say(title, "bold")
+        say(f"{text}\n")
+        say_ranking(found, source, counts_scale=name == "employment", plot=plots[name])
+        say()
+    if as_json:
+        say_json(to_text(records))
+
+
+def _employment(seed: int) -> tuple["Ranking", dict[str, Any]]:
+    from jgram.cli.read import kernel_of, prepare
+    from jgram.data import employment
+
+    table = employment()
+    observation = ["tax_deposits"]
+    months = len(table.pop("month"))
+    columns, _, notes = prepare(table, observation, changes=True, bins=4, observation_bins=4)
+    taxes = {name: columns.pop(name) for name in observation}
+    found = _rank(columns, taxes, kernel_of(KernelName.DELTA, None), seed)
+    source = {
+        "file": "employment (in the package)",
+        "observations": observation,
+        "seed": seed,
+        "notes": [f"{months} months, changes from month to month, in quartiles", *notes],
+    }
+    return found, source
+
+
+def _images(seed: int) -> tuple["Ranking", dict[str, Any]]:
+    import jax
+    import jax.numpy as jnp
+    import numpy as np
+
+    from jgram.data import cifar10_embeddings
+    from jgram.simulate.policies import corrupt, mix, uniform
+
+    embeddings, labels, provenance = cifar10_embeddings()
+    shares, keys = (0.0, 0.15, 0.3, 0.5), jax.random.split(jax.random.key(seed), 4)
+    reports = {
+        f"{share:.0%} replaced": np.asarray(
+            corrupt(key, jnp.asarray(labels), mix(uniform(10), share))
+        )
+        for share, key in zip(shares, keys, strict=True)
+    }
+    found = _rank(reports, embeddings, None, seed)
+    source = {
+        "file": "embeddings of the CIFAR-10 test images (in the package)",
+        "observations": ["embedding"],
+        "seed": seed,
+        "notes": [f"SimCLR encoder after {provenance['epochs']} epochs without labels"],
+    }
+    return found, source
+
+
+def _rank(reports: dict[str, Any], y: Any, kernel: Any, seed: int) -> "Ranking":
+    import jax
+
+    from jgram import rank_reports
+
+    return rank_reports(reports, y, kernel, key=jax.random.key(seed))

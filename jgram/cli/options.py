@@ -1,0 +1,241 @@
+"""Options that commands share, in groups: an option is declared once, as one field.
+
+A command takes whole groups as parameters; :func:`merged` puts their fields in place of them. The
+docstring of a group is its title in ``--help``.
+"""
+
+from collections.abc import Callable
+from copy import copy
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from enum import StrEnum
+from functools import wraps
+from inspect import Parameter, Signature, signature
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
+
+from typer import Argument, Option
+from typer.models import OptionInfo
+
+__all__ = [
+    "AsJson",
+    "Confidence",
+    "Inference",
+    "Input",
+    "KernelName",
+    "Listing",
+    "Missing",
+    "Observed",
+    "Presentation",
+    "Reports",
+    "ScaleName",
+    "Seed",
+    "merged",
+]
+
+
+class KernelName(StrEnum):
+    """Kernels by the name they have on the command line."""
+
+    DELTA = "delta"
+    LINEAR = "linear"
+    RBF = "rbf"
+    PSEUDO_POSTERIOR = "pseudo-posterior"
+
+
+class Missing(StrEnum):
+    """What to do with records that lack a value."""
+
+    KEEP = "keep"
+    DROP = "drop"
+    RAISE = "raise"
+
+
+class ScaleName(StrEnum):
+    """How numbers of a table are made comparable."""
+
+    RANK = "rank"
+    STANDARD = "standard"
+    NONE = "none"
+
+
+# Options that stand in several groups, or alone.
+Reports = Annotated[list[str], Option("--report", help="Column of reported labels; repeatable.")]
+Confidence = Annotated[float, Option(help="Of intervals and of telling apart.")]
+Seed = Annotated[int, Option(help="Seed of the simultaneous intervals.", min=0, max=2**63 - 1)]
+AsJson = Annotated[bool, Option("--json", help="Write JSON.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Input:
+    """Input"""
+
+    file: Annotated[Path, Argument(help="CSV, TSV, Parquet or npz file.")]
+    classes: Annotated[
+        str | None,
+        Option(help="All labels in order, comma-separated.", show_default="those reported"),
+    ] = None
+    missing: Annotated[
+        Missing,
+        Option(
+            help="Of records that lack a label: keep them for the reports that have one, drop them "
+            "for all, or raise an error."
+        ),
+    ] = Missing.KEEP
+    abstain: Annotated[
+        str | None, Option(help="Label that says 'no answer': a class of its own.")
+    ] = None
+    missing_value: Annotated[
+        list[str] | None, Option(help="Cell that means a missing value, such as NA; repeatable.")
+    ] = None
+    separator: Annotated[
+        str | None, Option(help="Between fields ('tab' for tabs).", show_default="found")
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observed:
+    """Observations"""
+
+    observation: Annotated[
+        list[str],
+        Option(help="Column, or block of columns, that depends on the truth; repeatable."),
+    ]
+    kernel: Annotated[
+        KernelName | None,
+        Option(
+            help="Likeness of two observations: delta for categories, rbf or linear for numbers, "
+            "pseudo-posterior for class probabilities.",
+            show_default="what fits the table",
+        ),
+    ] = None
+    bandwidth: Annotated[
+        float | None,
+        Option(
+            help="One bandwidth of rbf, exp(-distance² / bandwidth²).",
+            show_default="four: the median distance over 1, 2, 4 and 8",
+        ),
+    ] = None
+    kind: Annotated[
+        list[str] | None,
+        Option(help="COLUMN=number, =category or =ignore, where a column is not what it seems."),
+    ] = None
+    scale: Annotated[
+        ScaleName, Option(help="Numbers of a table by their ranks, standardised, or as they are.")
+    ] = ScaleName.RANK
+    bins: Annotated[int | None, Option(help="Quantile buckets for every numeric column.")] = None
+    observation_bins: Annotated[
+        int | None, Option(help="Quantile buckets for numeric observations only.")
+    ] = None
+    difference: Annotated[
+        bool, Option("--difference", help="Take changes from record to record of numeric columns.")
+    ] = False
+    thousands: Annotated[str | None, Option(help="Mark that groups digits, as in 1,234.")] = None
+    decimal: Annotated[str | None, Option(help="Decimal mark.", show_default=".")] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inference:
+    """Uncertainty"""
+
+    confidence: Confidence = 0.95
+    seed: Seed = 0
+    weight: Annotated[
+        str | None, Option(help="Column of frequencies: 3 counts as three such records.")
+    ] = None
+    group: Annotated[
+        str | None, Option(help="Column that names groups (patients, days) judged as a whole.")
+    ] = None
+    order: Annotated[
+        str | None,
+        Option(help="Column that puts the records in order of time.", show_default="the file's"),
+    ] = None
+    block_length: Annotated[
+        int | None,
+        Option(
+            help="Records in order of time that are judged together.",
+            min=1,
+            show_default="found from the data with --order, else 1",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Presentation:
+    """Output"""
+
+    as_json: AsJson = False
+    plot: Annotated[Path | None, Option(help="Draw shares and intervals into this file.")] = None
+    counts_scale: Annotated[
+        bool,
+        Option(
+            "--counts-scale",
+            help="Also show the score of counts instead of shares, as some papers do (grows with "
+            "n).",
+        ),
+    ] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listing:
+    """Output"""
+
+    out: Annotated[Path | None, Option(help="Write all of them to this .csv or .json file.")] = None
+    limit: Annotated[int, Option(help="Rows to show.", min=0)] = 20
+    as_json: AsJson = False
+
+
+def merged(command: Callable[..., int | None]) -> Callable[..., int | None]:
+    """The command with the options of each group in place of the group.
+
+    Args:
+        command: A function; the parameters whose type is a dataclass are groups.
+
+    Returns:
+        A function of all options by name, with the signature and annotations of that.
+
+    Example:
+        >>> def command(name: str, listing: Listing): ...
+        >>> list(signature(merged(command)).parameters)
+        ['name', 'out', 'limit', 'as_json']
+    """
+    groups, parameters = {}, []
+    for parameter in signature(command, eval_str=True).parameters.values():
+        group = parameter.annotation
+        if is_dataclass(group) and isinstance(group, type):
+            groups[parameter.name] = group
+            parameters += _parameters(group)
+        else:
+            parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY))
+
+    @wraps(command)
+    def run(**given: Any) -> int | None:
+        for name, group in groups.items():
+            given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
+        return command(**given)
+
+    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run
+
+
+def _parameters(group: type) -> list[Parameter]:
+    """The fields of a group as parameters, under its title in the help."""
+    hints = get_type_hints(group, include_extras=True)
+    return [
+        Parameter(
+            field.name,
+            Parameter.KEYWORD_ONLY,
+            default=Parameter.empty if field.default is MISSING else field.default,
+            annotation=_titled(hints[field.name], group.__doc__),
+        )
+        for field in fields(group)
+    ]
+
+
+def _titled(annotation: Any, title: str | None) -> Any:
+    (info,) = annotation.__metadata__
+    if not isinstance(info, OptionInfo):
+        return annotation
+    info = copy(info)
+    info.rich_help_panel = title
+    return Annotated[annotation.__origin__, info]

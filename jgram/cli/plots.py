@@ -1,0 +1,315 @@
+"""Pictures of results: arrays in, matplotlib Axes drawn on, nothing computed.
+
+matplotlib comes with ``pip install 'jgram[cli]'`` and is imported only when a figure is made.
+"""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jgram.cli.write import check_target, whole_file
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from jgram.annotators import AnnotatorRanking
+    from jgram.report import Ranking, ScoreReport
+
+__all__ = [
+    "check_figure",
+    "draw_annotators",
+    "draw_ranking",
+    "draw_scores",
+    "figure",
+    "plot_annotators",
+    "plot_scores",
+    "plot_shares",
+    "save",
+]
+
+_SCORE, _FLOOR, _TEXT = "#1f4e79", "#b9bec5", "#333333"
+
+
+def figure(
+    width: float = 7.0, height: float = 4.0, columns: int = 1
+) -> "tuple[Figure, list[Axes]]":
+    """A figure with a row of Axes, without any global plotting state.
+
+    Args:
+        width: Inches.
+        height: Inches.
+        columns: The number of Axes.
+
+    Returns:
+        The figure and its Axes.
+
+    Raises:
+        ValueError: matplotlib is not installed.
+
+    Example:
+        >>> drawing, (axes,) = figure()
+        >>> plot_scores(axes, ["a", "b"], [-3.0, -2.0], [(-3.5, -2.5), (-2.4, -1.6)])
+        >>> [label.get_text() for label in axes.get_yticklabels()]
+        ['a', 'b']
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise ValueError("plots take matplotlib: pip install 'jgram[cli]'") from None
+    drawing = Figure(figsize=(width, height), layout="constrained")
+    return drawing, list(np.ravel(drawing.subplots(1, columns)))
+
+
+def check_figure(path: Path | None) -> None:
+    """Refuse, before any work, a picture that could not be written after it.
+
+    Args:
+        path: The file, if there is one.
+
+    Raises:
+        ValueError: matplotlib is not installed, a suffix that is no format of its, no such folder.
+        PermissionError: A folder that cannot be written to.
+    """
+    if path is None:
+        return
+    drawing, _ = figure()
+    if path.suffix.lower().removeprefix(".") not in drawing.canvas.get_supported_filetypes():
+        raise ValueError(f"{path}: expected a figure file such as .png, .pdf or .svg")
+    check_target(path, (path.suffix.lower(),))
+
+
+def save(drawing: "Figure", path: str | Path) -> None:
+    """Write a figure to a file, whole or not at all, whose suffix names the format.
+
+    Args:
+        drawing: The figure.
+        path: For example ``ranking.png``, ``.pdf`` or ``.svg``.
+
+    Raises:
+        ValueError: A suffix that is no format of matplotlib's, no such folder.
+    """
+    check_figure(Path(path))
+    with whole_file(Path(path)) as beside:
+        drawing.savefig(beside, dpi=200)
+
+
+def draw_scores(path: Path, reports: "Sequence[ScoreReport]") -> None:
+    """The picture of published scores.
+
+    Args:
+        path: The file to write.
+        reports: What :func:`jgram.score` gave.
+    """
+    drawing, axes = figure(7, 1.6 + 0.5 * max(3, len(reports)))
+    plot_scores(
+        axes[0],
+        [report.name for report in reports],
+        [-np.inf if report.log_score is None else report.log_score for report in reports],
+        [report.interval or (-np.inf, np.inf) for report in reports],
+        confidence=reports[0].confidence,
+    )
+    save(drawing, path)
+
+
+def draw_ranking(path: Path, ranking: "Ranking") -> None:
+    """The picture of a ranking: what each report keeps of the best, with its interval and ranks.
+
+    Args:
+        path: The file to write.
+        ranking: What :func:`jgram.rank_reports` gave.
+    """
+    drawing, (axes,) = figure(7.5, 1.8 + 0.5 * max(3, len(ranking.reports)))
+    plot_shares(
+        axes,
+        [report.name for report in ranking.reports],
+        [report.keeps for report in ranking.reports],
+        [report.keeps_interval for report in ranking.reports],
+        ranks=[(report.first_rank, report.last_rank) for report in ranking.reports],
+        noise=[report.inside_noise for report in ranking.reports],
+        confidence=ranking.confidence,
+    )
+    axes.set_title(ranking.conclusion, fontsize="medium", loc="left", wrap=True)
+    save(drawing, path)
+
+
+def draw_annotators(path: Path, ranking: "AnnotatorRanking", shown: int) -> None:
+    """Draw the best annotators by the reading that they are ranked by, and how much they answered.
+
+    Args:
+        path: The file.
+        ranking: The annotators.
+        shown: How many at most.
+    """
+    listed = ranking.annotators[:shown]
+    readings = [getattr(one, ranking.by) for one in listed]
+    nothing = float("nan")
+    values = [nothing if one is None else one.value for one in readings]
+    bounds = [(nothing, nothing) if one is None else (one.low, one.high) for one in readings]
+    drawing, (axes,) = figure(height=1.6 + 0.24 * len(listed))
+    plot_annotators(
+        axes,
+        [str(one.name) for one in listed],
+        values,
+        bounds,
+        [one.answers for one in listed],
+        reading=ranking.by.replace("_", " "),
+    )
+    save(drawing, path)
+
+
+def plot_shares(
+    axes: "Axes",
+    names: Sequence[str],
+    shares: Sequence[float | None],
+    intervals: Sequence[tuple[float, float] | None],
+    *,
+    ranks: Sequence[tuple[int, int]],
+    noise: Sequence[bool],
+    confidence: float = 0.95,
+) -> None:
+    """What reports keep of the best one's information, the best on top.
+
+    Args:
+        axes: Where to draw.
+        names: Names of the reports, best first.
+        shares: ``[t]``; ``None`` where a share cannot be estimated.
+        intervals: ``[t]``, simultaneous.
+        ranks: ``[t]``, first and last rank that the data leave each.
+        noise: ``[t]``, reports inside the noise, drawn hollow.
+        confidence: Confidence level of the intervals, for the legend.
+    """
+    rows = np.arange(len(names))[::-1]
+    for row, share, interval, hollow in zip(rows, shares, intervals, noise, strict=True):
+        if share is None:
+            axes.annotate("not estimable", (0.02, row), color=_TEXT, va="center",
+                          xycoords=("axes fraction", "data"))  # fmt: skip
+            continue
+        if interval is not None:
+            axes.hlines(row, *interval, color=_SCORE, lw=2.2)
+        axes.plot(share, row, "o", color=_SCORE, ms=7, mfc="white" if hollow else _SCORE)
+    axes.axvline(0, color=_FLOOR, lw=1.2)
+    axes.axvline(1, color=_FLOOR, lw=1.2, ls=":")
+    labels = [
+        f"{name}\nrank {low}" if low == high else f"{name}\nrank {low} to {high}"
+        for name, (low, high) in zip(_literal(names), ranks, strict=True)
+    ]
+    axes.set_yticks(rows, labels)
+    axes.set_ylim(-0.6, len(names) - 0.4)
+    axes.set_xlabel(
+        f"keeps of the best report's information, {confidence:.0%} intervals that hold together"
+        + ("; hollow: not told from noise" if any(noise) else "")
+    )
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+    axes.grid(axis="x", color="#e3e6ea", lw=0.8)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.tick_params(axis="y", length=0)
+
+
+def plot_scores(
+    axes: "Axes",
+    names: Sequence[str],
+    log_scores: Sequence[float],
+    intervals: Sequence[tuple[float, float]],
+    *,
+    floors: Sequence[tuple[float, float]] | None = None,
+    confidence: float = 0.95,
+) -> None:
+    """Log scores with intervals, best on top, beside the noise that each must stand out of.
+
+    Args:
+        axes: Where to draw.
+        names: Of the reports.
+        log_scores: ``[t]``; a report whose score is ``-inf`` is listed without a point.
+        intervals: ``[t]`` lowest and highest log score.
+        floors: ``[t]`` mean and standard deviation of each report's noise floor, drawn as a band
+            of two standard deviations.
+        confidence: Of the intervals, for the legend.
+    """
+    values = np.asarray(log_scores, float)
+    order = np.argsort(values, kind="stable")
+    rows = np.flatnonzero(np.isfinite(values[order]))
+    scored = order[rows]
+    low, high = np.asarray(intervals, float)[scored].reshape(-1, 2).T
+    marks = [values[scored]]
+    if floors is not None:
+        mean, deviation = np.asarray(floors, float)[scored].reshape(-1, 2).T
+        marks += [mean - 2 * deviation, mean + 2 * deviation]
+        axes.barh(rows, marks[2] - marks[1], 0.62, left=marks[1], color=_FLOOR, alpha=0.6,
+                  label="noise floor (labels permuted), ± 2 sd")  # fmt: skip
+        axes.vlines(mean, rows - 0.31, rows + 0.31, color="white", lw=1.5)
+    axes.hlines(rows, low, high, color=_SCORE, lw=2.2)
+    axes.plot(
+        values[scored], rows, "o", color=_SCORE, ms=7, label=f"log score, {confidence:.0%} interval"
+    )
+    if len(scored):  # intervals far wider than all else run out of the picture
+        least, most = np.min(marks), np.max(marks)
+        reach = 1.5 * max(most - least, 1.0)
+        axes.set_xlim(max(least - reach, min(low.min(), least)) - 0.1 * reach,
+                      min(most + reach, max(high.max(), most)) + 0.1 * reach)  # fmt: skip
+    for row in sorted(set(range(len(order))) - set(rows)):
+        axes.annotate("no score: log score is −∞", (0.02, row), color=_TEXT, va="center",
+                      xycoords=("axes fraction", "data"))  # fmt: skip
+    axes.set_yticks(range(len(order)), _literal(names[int(i)] for i in order))
+    axes.set_ylim(-0.6, len(order) - 0.4)
+    axes.set_xlabel("log score")
+    axes.grid(axis="x", color="#e3e6ea", lw=0.8)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.tick_params(axis="y", length=0)
+    axes.get_figure().legend(  # pyright: ignore[reportOptionalMemberAccess]
+        loc="outside lower center", ncols=2, frameon=False, fontsize="small"
+    )
+
+
+def plot_annotators(
+    axes: "Axes",
+    names: Sequence[str],
+    values: Sequence[float],
+    intervals: Sequence[tuple[float, float]],
+    answers: Sequence[int],
+    *,
+    reading: str = "log score",
+    average: float | None = None,
+) -> None:
+    """A reading of every annotator, the first on top, with its interval and number of answers.
+
+    Args:
+        axes: Where to draw.
+        names: Of the annotators, in the order to show.
+        values: ``[m]`` of the reading; an annotator whose value is NaN is listed without a point.
+        intervals: ``[m]`` lowest and highest value.
+        answers: ``[m]``, shown as the area of the point and beside the name.
+        reading: What the values are, for the axis.
+        average: Of the annotators, drawn as a line.
+    """
+    centre, count = np.asarray(values, float), np.asarray(answers, float)
+    low, high = np.asarray(intervals, float).reshape(-1, 2).T
+    rows = np.arange(len(centre))[::-1]
+    if average is not None:
+        axes.axvline(average, color=_FLOOR, lw=1.5, zorder=0, label="mean annotator")
+    axes.hlines(rows, low, high, color=_SCORE, lw=1.6)
+    area = 12.0 + 60.0 * np.sqrt(count / max(count.max(initial=1.0), 1.0))
+    axes.scatter(centre, rows, s=area, color=_SCORE, zorder=3, label="area: answers")
+    for row in rows[np.isnan(centre)]:
+        axes.annotate("only ever gives one label", (0.02, row), color=_TEXT, va="center",
+                      xycoords=("axes fraction", "data"))  # fmt: skip
+    shown = (f"{name}  ({n:,.0f})" for name, n in zip(names, count, strict=True))
+    axes.set_yticks(rows, _literal(shown), fontsize="small")
+    axes.set_ylim(-0.6, len(rows) - 0.4)
+    axes.set_xlabel(reading)
+    axes.grid(axis="x", color="#e3e6ea", lw=0.8)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.tick_params(axis="y", length=0)
+    axes.get_figure().legend(  # pyright: ignore[reportOptionalMemberAccess]
+        loc="outside lower center", ncols=2, frameon=False, fontsize="small"
+    )
+
+
+def _literal(names: Iterable[str]) -> list[str]:
+    """Names in which a dollar sign does not start mathematics."""
+    return [name.replace("$", r"\$") for name in names]

@@ -1,0 +1,258 @@
+"""From a file to columns ready to be judged; imports JAX, so commands import it when they run."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jgram import RBF, Linear, PseudoPosterior, delta
+from jgram.cli.options import Inference, Input, KernelName, Missing, Observed
+from jgram.data import (
+    check_aligned,
+    check_observations,
+    difference,
+    drop_missing,
+    encode_labels,
+    quantile_bins,
+    read_columns,
+)
+
+__all__ = [
+    "Given",
+    "Prepared",
+    "kernel_of",
+    "listed",
+    "prepare",
+    "read_for_judging",
+    "read_prepared",
+    "read_raw",
+]
+
+
+class Given(NamedTuple):
+    """What the library judges: its arguments, and a record of where they came from."""
+
+    reports: dict[str, Any]
+    observations: dict[str, Any]
+    kernel: Any
+    options: dict[str, Any]
+    source: dict[str, Any]
+
+
+class Prepared(NamedTuple):
+    """Columns ready to be judged, the rows of the file they come from, what was done to them."""
+
+    columns: dict[str, Any]
+    rows: np.ndarray
+    notes: list[str]
+
+
+def read_raw(source: Input, names: Sequence[str], **marks: str | None) -> dict[str, Any]:
+    """Columns as they stand in the file.
+
+    Args:
+        source: The file and how to read it.
+        names: Of the columns.
+        marks: Of numbers: ``thousands``, ``decimal``.
+    """
+    columns = read_columns(
+        source.file,
+        names,
+        separator=source.separator,
+        missing_values=source.missing_value or (),
+        **marks,
+    )
+    for name, column in columns.items():
+        _refuse_nested(column, name)
+    return columns
+
+
+def read_for_judging(
+    source: Input, observed: Observed, reports: Sequence[str], inference: Inference
+) -> Given:
+    """All that score and rank hand to the library."""
+    length, order = inference.block_length, inference.order
+    if (length or 1) > 1 and order is None:
+        raise ValueError(
+            "--block-length: expected --order, the column that puts the records in order of "
+            "time, got none"
+        )
+    others = [name for name in (inference.weight, inference.group) if name]
+    columns, _, notes = read_prepared(source, observed, reports, order=order, others=others)
+    labels = {name: columns[name] for name in reports}
+    options = {
+        "classes": listed(source.classes, labels[reports[0]]),
+        "missing": source.missing.value,
+        "abstain": _as_label(source.abstain, labels[reports[0]]),
+        "weights": columns[inference.weight] if inference.weight else None,
+        "groups": columns[inference.group] if inference.group else None,
+        "kinds": kinds_of(observed.kind),
+        "scale": observed.scale.value,
+        "confidence": inference.confidence,
+        "block_length": length if length or order else 1,
+    }
+    about = {
+        "file": str(source.file),
+        "observations": observed.observation,
+        "seed": inference.seed,
+        "notes": notes,
+    }
+    observations = {name: columns[name] for name in observed.observation}
+    kernel = kernel_of(observed.kernel, observed.bandwidth)
+    return Given(labels, observations, kernel, options, about)
+
+
+def read_prepared(
+    source: Input,
+    observed: Observed,
+    reports: Sequence[str],
+    *,
+    order: str | None = None,
+    others: Sequence[str] = (),
+) -> Prepared:
+    """Reports and observations, in the order of a column if one is named, prepared as asked."""
+    wanted = list(dict.fromkeys([*reports, *observed.observation, *others]))
+    columns = read_raw(
+        source,
+        [*wanted, *([order] if order else [])],
+        thousands=observed.thousands,
+        decimal=observed.decimal,
+    )
+    if order is not None:
+        columns = _ordered(columns, order, keep=order in wanted)
+    takes_numbers = observed.kernel not in (None, KernelName.DELTA)
+    return prepare(
+        columns,
+        observed.observation,
+        drop=source.missing is Missing.DROP,
+        others=others,
+        changes=observed.difference,
+        bins=observed.bins,
+        observation_bins=observed.observation_bins or (None if takes_numbers else observed.bins),
+    )
+
+
+def prepare(
+    columns: Mapping[str, Any],
+    observations: Sequence[str],
+    *,
+    drop: bool = False,
+    others: Sequence[str] = (),
+    changes: bool = False,
+    bins: int | None = None,
+    observation_bins: int | None = None,
+) -> Prepared:
+    """Columns after dropping, changes and buckets, in this order.
+
+    Args:
+        columns: Name to column.
+        observations: The names of those that are observations.
+        drop: Leave out records that lack a value.
+        others: The names of those that are neither reports nor observations.
+        changes: Take changes from record to record of numeric columns.
+        bins: Quantile buckets for numeric reports.
+        observation_bins: Quantile buckets for numeric observations.
+    """
+    size, notes, prepared = check_aligned(columns), [], dict(columns)
+    rows = np.arange(size)
+    if drop:
+        prepared, rows = drop_missing(columns)
+        if len(rows) < size:
+            notes.append(f"dropped {size - len(rows)} of {size} records that lack a value")
+            if changes:
+                raise ValueError(
+                    f"{size - len(rows)} records lack a value, and changes cannot be taken across "
+                    "them: fill them in, or leave out --difference"
+                )
+    for name, column in prepared.items():
+        if name in others:
+            prepared[name] = column[1:] if changes else column
+            continue
+        numeric = np.asarray(column).dtype.kind in "iuf"
+        wanted = observation_bins if name in observations else bins
+        if changes:
+            column = difference(column, name=name) if numeric else column[1:]
+        if wanted and numeric:
+            binned = quantile_bins(column, wanted, name=name)
+            edges = ", ".join(f"{edge:g}" for edge in binned.edges)
+            notes.append(f"{name}: {wanted} buckets, cut at {edges}")
+            column = binned.codes.astype(str) if name in observations else binned.codes
+        prepared[name] = column
+    if (bins or observation_bins) and not any("buckets" in note for note in notes):
+        raise ValueError("--bins: expected a numeric column to put into buckets, got none")
+    return Prepared(prepared, rows[1:] if changes else rows, notes)
+
+
+def kernel_of(name: KernelName | None, bandwidth: float | None) -> Any:
+    """The library's kernel, or ``None`` for the one that fits the observations."""
+    if bandwidth is not None and name not in (None, KernelName.RBF):
+        raise ValueError(f"--bandwidth: expected the rbf kernel, got {name}")
+    if bandwidth is not None and not bandwidth > 0:
+        raise ValueError(f"--bandwidth: expected a positive number, got {bandwidth:g}")
+    match name:
+        case KernelName.DELTA:
+            return delta
+        case KernelName.LINEAR:
+            return Linear()
+        case KernelName.PSEUDO_POSTERIOR:
+            return PseudoPosterior()
+        case None if bandwidth is None:
+            return None
+    return "rbf" if bandwidth is None else RBF(bandwidth)
+
+
+def kinds_of(given: Sequence[str] | None) -> dict[str, Any] | None:
+    """``["zip=category"]`` as ``{"zip": "category"}``."""
+    pairs = [text.rpartition("=") for text in given or ()]
+    for name, _, kind in pairs:
+        if not name or kind not in ("number", "category", "ignore"):
+            raise ValueError(
+                f"--kind: expected COLUMN=number, =category or =ignore, got {name or kind!r}"
+            )
+    return {name: kind for name, _, kind in pairs} or None
+
+
+def _as_label(text: str | None, labels: Any) -> Any:
+    """A label of the command line, as a number where the column holds numbers."""
+    found = listed(text, labels)
+    return None if found is None else found[0]
+
+
+def listed(classes: str | None, labels: Any) -> list[Any] | None:
+    """Labels listed on the command line, as numbers where the column holds numbers."""
+    if classes is None:
+        return None
+    labels_listed = [label.strip() for label in classes.split(",")]
+    if np.asarray(labels).dtype.kind not in "iuf":
+        return labels_listed
+    try:
+        return [int(label) for label in labels_listed]
+    except ValueError:
+        raise ValueError(
+            f"--classes: expected whole numbers as in the file, got {classes}"
+        ) from None
+
+
+def _ordered(columns: Mapping[str, Any], by: str, *, keep: bool) -> dict[str, Any]:
+    """All columns in the order of one of them, which goes unless it is used otherwise."""
+    times = columns[by]
+    if np.asarray(times).dtype.kind in "iuf":
+        keys = check_observations(times, name=by).values
+    else:
+        keys = encode_labels(times, name=by).codes
+    order = np.argsort(keys, kind="stable")
+    return {name: np.asarray(data)[order] for name, data in columns.items() if keep or name != by}
+
+
+def _refuse_nested(column: Any, name: str) -> None:
+    """Refuse records that are lists of unlike lengths or structures: they are no one value."""
+    kind = str(getattr(column, "type", ""))  # of an Arrow column
+    if not kind.startswith(("struct", "map", "list", "large_list")):
+        values = np.asarray(column)
+        nested = values.dtype.kind == "O" and any(
+            isinstance(x, list | dict | tuple) for x in values.flat
+        )
+        if not nested:
+            return
+        kind = "lists of unlike lengths or with gaps"
+    raise ValueError(f"{name}: expected one value or equally many numbers a record, got {kind}")

@@ -1,0 +1,31 @@
+"""The door of the library: files, frames and arrays come in, checked and named."""
+
+from jgram.data.bins import difference, quantile_bins
+from jgram.data.columns import check_aligned, drop_missing
+from jgram.data.files import read_columns, write_beside
+from jgram.data.json import to_data, to_json
+from jgram.data.labels import check_soft_labels, encode_labels, encode_reports
+from jgram.data.leaks import find_leaks
+from jgram.data.observations import check_observations
+from jgram.data.packaged import cifar10_embeddings, employment
+from jgram.data.table import PreparedTable, prepare_table
+
+__all__ = [
+    "PreparedTable",
+    "check_aligned",
+    "check_observations",
+    "check_soft_labels",
+    "cifar10_embeddings",
+    "difference",
+    "drop_missing",
+    "employment",
+    "encode_labels",
+    "encode_reports",
+    "find_leaks",
+    "prepare_table",
+    "quantile_bins",
+    "read_columns",
+    "to_data",
+    "to_json",
+    "write_beside",
+]

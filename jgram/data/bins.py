@@ -1,0 +1,107 @@
+"""Numbers made ready to be reports or outcomes: buckets, and changes from period to period."""
+
+import itertools
+import operator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jgram.data.observations import check_observations
+
+__all__ = ["Bins", "difference", "quantile_bins"]
+
+
+class Bins(NamedTuple):
+    """Numbers in buckets: ``codes`` int32 ``[n]``, inner ``edges``, and the buckets' ``names``."""
+
+    codes: np.ndarray
+    edges: np.ndarray
+    names: tuple[str, ...]
+
+
+def quantile_bins(values: Any, bins: int, *, name: str = "values") -> Bins:
+    """Numbers in ``bins`` buckets of about equal size, cut at their empirical quantiles.
+
+    Bucket ``k`` holds the values above edge ``k - 1`` and up to edge ``k``; the edges are the
+    quantiles ``1/bins, 2/bins, ...`` (linear interpolation). Ties that would leave fewer buckets
+    are refused.
+
+    Args:
+        values: ``[n]`` finite numbers.
+        bins: The number of buckets.
+        name: What error messages call the column.
+
+    Returns:
+        Codes from 0, inner edges ``[bins - 1]``, and bucket names.
+
+    Raises:
+        ValueError: Fewer than 2 bins or more than records, values that are not finite numbers,
+            edges that coincide.
+
+    Example:
+        >>> quantile_bins([5.0, 1.0, 9.0, 3.0], 2)
+        Bins(codes=array([1, 0, 1, 0], dtype=int32), edges=array([4.]), names=('<= 4', '> 4'))
+    """
+    try:
+        bins = operator.index(bins)
+    except TypeError:
+        raise ValueError(f"{name}: expected a whole number of bins, got {bins!r}") from None
+    if bins < 2:
+        raise ValueError(f"{name}: expected at least 2 bins, got {bins}")
+    values = _numbers(values, name)
+    if values.ndim != 1:
+        raise ValueError(f"{name}: expected one column [n] to cut, got shape {values.shape}")
+    levels, counts = np.unique(values, return_counts=True)
+    most = min(bins, len(levels) + 1)  # more cannot all hold values
+    edges, codes, used = _cut(values, most)
+    if used < bins:
+        tried = range(min(most, 51) - 1, 1, -1)
+        fewer = next((k for k in tried if _cut(values, k)[2] == k), None)
+        raise ValueError(
+            f"{name}: {bins} bins asked for, {used} would hold values: quantiles coincide, "
+            f"{counts.max()} of {len(values)} values being {levels[counts.argmax()]:g}: use "
+            f"{f'{fewer} bins or ' if fewer else ''}categories of your own"
+        )
+    marks = [f"{edge:.6g}" for edge in edges]
+    middle = [f"{low} to {high}" for low, high in itertools.pairwise(marks)]
+    return Bins(codes, edges, (f"<= {marks[0]}", *middle, f"> {marks[-1]}"))
+
+
+def difference(values: Any, *, name: str = "values") -> np.ndarray:
+    """Period-to-period changes; the first record has none and is dropped.
+
+    Args:
+        values: ``[n]`` numbers or ``[n, k]`` columns of them, in order of time.
+        name: What error messages call the column.
+
+    Returns:
+        ``[n - 1, ...]`` changes.
+
+    Raises:
+        ValueError: Fewer than 2 records, values that are not finite numbers.
+
+    Example:
+        >>> difference([3, 5, 4])
+        array([ 2., -1.])
+    """
+    values = _numbers(values, name)
+    if len(values) < 2:
+        raise ValueError(f"{name}: expected at least 2 records to take changes of, got 1")
+    return np.diff(values, axis=0)
+
+
+def _cut(values: np.ndarray, bins: int) -> tuple[np.ndarray, np.ndarray, int]:
+    """Inner edges, codes, and how many buckets hold values.
+
+    Positions of quantiles are exact fractions, so that an edge that is a value holds that value.
+    """
+    ranked = np.sort(values)
+    position, part = np.divmod(np.arange(1, bins) * (len(values) - 1), bins)
+    above = ranked[np.minimum(position + 1, len(values) - 1)]
+    edges = ranked[position] + (above - ranked[position]) * part / bins
+    codes = np.searchsorted(edges, values, side="left").astype(np.int32)
+    return edges, codes, len(np.unique(codes))
+
+
+def _numbers(values: Any, name: str) -> np.ndarray:
+    return check_observations(values, name=name, kind="numeric").values

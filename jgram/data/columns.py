@@ -1,0 +1,458 @@
+"""Any container as NumPy columns in which missing cells are known.
+
+NumPy and JAX arrays and plain sequences are read as they are. Data frames and columns of any
+library (pandas, polars, Arrow, DuckDB, Modin, ...) are read through one protocol, narwhals, or the
+Arrow interchange protocol behind it; none of these libraries is imported here unless an object of
+its kind comes in.
+"""
+
+import datetime
+import math
+import numbers
+from collections.abc import Iterable, Mapping, Sized
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+import numpy as np
+
+__all__ = ["Column", "check_aligned", "column", "drop_missing", "named_columns", "refuse_missing"]
+
+DROP_HINT = "fill them in, or drop those records with missing='drop' (--missing drop)"
+
+
+class Column(NamedTuple):
+    """The values of a 1-D column that are present, where they are, the classes its type names."""
+
+    values: np.ndarray
+    present: np.ndarray
+    declared: tuple[Any, ...] = ()
+
+    def row(self, position: int | np.integer) -> int:
+        """The input row of ``values[position]``."""
+        return int(np.flatnonzero(self.present)[position])
+
+
+class Cells(NamedTuple):
+    """Cells ``[n, ...]`` of any dtype, and which are present; the others hold anything."""
+
+    values: np.ndarray
+    present: np.ndarray
+
+
+def column(data: Any, name: str) -> Column:
+    """A column ``[n]`` of any container: present values in their native dtype, and where they are.
+
+    Args:
+        data: A sequence, an array (masked or not), or a column of a data frame library.
+        name: What error messages call it.
+
+    Returns:
+        Values as bool, int, float, date or object arrays; Decimals and objects that are numbers
+        become numbers, and NaN is missing.
+
+    Raises:
+        ValueError: Not a column, or values of several types.
+
+    Example:
+        >>> column(np.ma.array([3, 4, 5], mask=[0, 1, 0]), "age").values
+        array([3, 5])
+    """
+    values, present = cells(data, name)
+    if values.ndim != 1:
+        fix = ": take its only column, [:, 0]" if values.shape[1:] == (1,) else ""
+        raise ValueError(
+            f"{name}: expected shape [n], one value per record, got {values.shape}{fix}"
+        )
+    kept = narrow(values[present], name)
+    return Column(kept, present, _declared(data, kept))
+
+
+def cells(data: Any, name: str) -> Cells:
+    """Any container as an array ``[n, ...]``, and which of its cells are present."""
+    length(data, name)
+    if isinstance(data, np.ma.MaskedArray):
+        values, present = np.ma.getdata(data), ~np.ma.getmaskarray(data)
+    elif isinstance(data, list | tuple):
+        nested = any(isinstance(x, list | tuple) or getattr(x, "ndim", 0) for x in data)
+        values, present = _stack(data, name) if nested else _objects(data), None
+    elif isinstance(data, np.ndarray) or (foreign := _foreign(data)) is None:
+        values, present = np.asarray(data), None
+        if values.ndim == 0:  # a dict's values and the like
+            values = _objects(data)
+    else:
+        values, present = _of_foreign(foreign, name)
+    if values.dtype.kind == "V":
+        if values.dtype.names:
+            raise ValueError(
+                f"{name}: expected one value a record, got records of "
+                f"{', '.join(values.dtype.names)}: pass its fields as columns"
+            )
+        values = values.astype(np.float32)  # JAX's small floats
+    if _holds_lists(values):
+        values = _stack(values, name)
+    if values.dtype.kind == "S":
+        values = _decoded(values, name)
+    if values.dtype.kind in "UT":
+        values = values.astype(object)
+    here = _not_missing(values)
+    return Cells(values, here if present is None else here & present)
+
+
+def block_columns(values: np.ndarray, present: np.ndarray) -> list[np.ndarray]:
+    """The columns of cells ``[n, ...]`` as objects, None where they are missing."""
+    objects = values.astype(object)
+    objects[~present] = None
+    return list(objects.reshape(len(objects), -1).T)
+
+
+def named_columns(data: Any, name: str) -> dict[str, Any]:
+    """The columns of a mapping or data frame by name; anything else as it is, under ``name``."""
+    if isinstance(data, Mapping):
+        return dict(data)
+    foreign = None if isinstance(data, np.ndarray | list | tuple) else _foreign(data, name)
+    if foreign is None or not hasattr(foreign, "columns"):
+        return {name: data}
+    return {str(label): foreign.get_column(label).to_native() for label in foreign.columns}
+
+
+def check_aligned(columns: Mapping[str, Any]) -> int:
+    """The common number of records of columns that must line up row by row.
+
+    Args:
+        columns: Name to column; pandas indexes must agree, other columns line up by position.
+
+    Returns:
+        The number of records.
+
+    Raises:
+        ValueError: Different lengths, pandas indexes that differ in order or content, no column.
+
+    Example:
+        >>> check_aligned({"x_hat": [0, 1], "y": [2.5, 3.5]})
+        2
+    """
+    parts = {
+        (name if label == name else f"{name}[{label!r}]"): part
+        for name, data in columns.items()
+        for label, part in named_columns(data, name).items()
+    }
+    if not parts:
+        raise ValueError("expected at least one column, got none")
+    first, n = next((name, length(data, name)) for name, data in parts.items())
+    reference = None
+    for name, data in parts.items():
+        if length(data, name) != n:
+            raise ValueError(f"{name}: expected {n} records as in {first}, got {len(data)}")
+        if not (hasattr(data, "iloc") and hasattr(data, "index")):
+            continue
+        reference = reference or name
+        index, expected = data.index, parts[reference].index
+        if not index.equals(expected):
+            same = len(index.symmetric_difference(expected)) == 0
+            fault = "holds the same rows in another order than" if same else "differs from"
+            raise ValueError(
+                f"{name}: its index {fault} that of {reference}: align them with "
+                f".loc[{reference}.index], or pass .to_numpy() if the rows do line up"
+            )
+    return n
+
+
+def drop_missing(columns: Mapping[str, Any]) -> tuple[dict[str, Any], np.ndarray]:
+    """The records that are complete in every column, taken from all columns together.
+
+    Args:
+        columns: Name to column ``[n]``, block ``[n, ...]`` or frame.
+
+    Returns:
+        The columns without incomplete records, and the rows kept.
+
+    Raises:
+        ValueError: Columns that do not line up; no complete record.
+
+    Example:
+        >>> columns, rows = drop_missing({"x_hat": ["a", None, "b"], "y": [1.0, 2.0, 3.0]})
+        >>> columns["y"], rows
+        (array([1., 3.]), array([0, 2]))
+    """
+    n = check_aligned(columns)
+    keep = np.ones(n, bool)
+    for name, data in columns.items():
+        for part in named_columns(data, name).values():
+            keep &= cells(part, name).present.reshape(n, -1).all(axis=1)
+    rows = np.flatnonzero(keep)
+    if rows.size == 0:
+        raise ValueError(f"every one of the {n} records lacks a value in {', '.join(columns)}")
+    return {name: take(data, rows, name) for name, data in columns.items()}, rows
+
+
+def take(data: Any, rows: np.ndarray, name: str) -> Any:
+    """The given rows, in the container's own type where it declares more than values."""
+    if isinstance(data, Mapping):
+        return {label: take(part, rows, label) for label, part in data.items()}
+    foreign = None if isinstance(data, np.ndarray | list | tuple) else _foreign(data)
+    if foreign is not None:
+        return foreign[rows].to_native()
+    if isinstance(data, np.ma.MaskedArray) or hasattr(data, "categories"):
+        return data[rows]
+    values, present = cells(data, name)
+    values, present = values[rows], present[rows]
+    return narrow(values, name) if values.ndim == 1 and present.all() else values
+
+
+def refuse_missing(given: Column, name: str, what: str) -> None:
+    """Refuse a column with missing cells, counting them and naming the first."""
+    if not given.present.all():
+        raise ValueError(
+            f"{name}: {np.sum(~given.present)} of {len(given.present)} {what} missing (first in "
+            f"row {np.argmin(given.present)}): {DROP_HINT}"
+        )
+
+
+def length(data: Any, name: str) -> int:
+    """The number of records; what is not a sequence is refused."""
+    text_or_set = isinstance(data, str | bytes | set | frozenset)
+    if text_or_set or not isinstance(data, Sized) or not getattr(data, "shape", (1,)):
+        raise ValueError(f"{name}: expected a sequence [n], got {type(data).__name__}")
+    return len(data)
+
+
+# Frames and columns of other libraries ------------------------------------------------------
+
+
+def _foreign(data: Any, name: str = "y") -> Any:
+    """The narwhals frame or column of an object of a data frame library, or None."""
+    home = type(data).__module__.partition(".")[0]
+    interchanged = any(hasattr(data, f"__arrow_c_{kind}__") for kind in ("stream", "array"))
+    if home in ("numpy", "jax", "jaxlib", "builtins") or not (
+        interchanged or hasattr(data, "iloc") or hasattr(data, "__narwhals_dataframe__")
+        or hasattr(data, "__dataframe__") or hasattr(data, "collect")
+    ):  # fmt: skip
+        return None
+    try:
+        import narwhals as nw
+    except ImportError:
+        raise ValueError(
+            f"{name}: columns of {home} are read through narwhals: pip install 'jgram[cli]', or "
+            "pass NumPy arrays (.to_numpy())"
+        ) from None
+    try:
+        found = nw.from_native(data, allow_series=True)
+    except nw.exceptions.DuplicateError:
+        names = listing(getattr(data, "column_names", data.columns))
+        raise ValueError(f"{name}: expected distinct column names, got {names}") from None
+    except TypeError:
+        if not interchanged:
+            return None
+        import pyarrow
+
+        one_column = hasattr(data, "type") and not hasattr(data, "schema")
+        found = nw.from_native(
+            pyarrow.chunked_array([data]) if one_column else pyarrow.table(data), allow_series=True
+        )
+    return found.collect() if hasattr(found, "collect") else found
+
+
+def _of_foreign(found: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """A narwhals column ``[n]`` or frame ``[n, k]`` as an array, and which cells are present."""
+    if hasattr(found, "columns"):
+        parts = [_of_foreign(found.get_column(label), label) for label in found.columns]
+        if not parts:
+            raise ValueError(f"{name}: expected at least one column, got none")
+        kinds = {values.dtype.kind for values, _ in parts}
+        if "O" in kinds or (len(kinds) > 1 and not kinds <= set("biuf")):
+            parts = [(values.astype(object), present) for values, present in parts]
+        return tuple(np.column_stack(part) for part in zip(*parts, strict=True))  # type: ignore[return-value]
+    if "Struct" in str(found.dtype):
+        raise ValueError(
+            f"{name}: expected one value a record, got struct cells: pass their fields as columns "
+            "of their own"
+        )
+    present = ~np.asarray(found.is_null().to_numpy(), bool)
+    kept = np.asarray(found.to_numpy() if present.all() else found.drop_nulls().to_numpy())
+    kept = _stack(kept, name) if _holds_lists(kept) else kept
+    values = np.full(
+        (len(present), *kept.shape[1:]), None if kept.dtype.kind == "O" else 0, kept.dtype
+    )
+    values[present] = kept
+    return values, np.broadcast_to(present.reshape(-1, *[1] * (kept.ndim - 1)), values.shape)
+
+
+def _declared(data: Any, values: np.ndarray) -> tuple[Any, ...]:
+    """The classes that the column's type names, reported or not."""
+    dtype = getattr(data, "dtype", None)
+    categories = getattr(dtype, "categories", None)
+    if categories is None:
+        return (False, True) if values.dtype.kind == "b" else ()
+    if type(dtype).__name__ == "Categorical":
+        return ()  # polars: a pool that other columns share
+    return tuple(categories.to_list() if hasattr(categories, "to_list") else categories)
+
+
+# Values -------------------------------------------------------------------------------------
+
+
+def _objects(values: Iterable[Any]) -> np.ndarray:
+    """A 1-D object array of Python scalars, whatever the elements are."""
+    values = [None if x is np.ma.masked else _scalar(x) for x in values]
+    array = np.empty(len(values), object)
+    array[:] = values
+    return array
+
+
+def _scalar(value: Any) -> Any:
+    return value.item() if getattr(value, "ndim", None) == 0 else value
+
+
+def _holds_lists(values: np.ndarray) -> bool:
+    lists = values.dtype.kind == "O" and values.ndim == 1 and len(values) > 0
+    return lists and isinstance(values[0], list | np.ndarray)
+
+
+def _stack(values: Any, name: str) -> np.ndarray:
+    """Records that are lists, all of one shape, as a block ``[n, k]``."""
+    shape = np.shape(values[0])
+    for row, record in enumerate(values):
+        if np.shape(record) != shape:
+            size = "several" if np.ndim(record) else "one value"
+            raise ValueError(
+                f"{name}: expected records of one length, got {np.size(values[0])} values in row 0 "
+                f"and {np.size(record) if size == 'several' else size} in row {row}"
+            )
+    block = np.array([np.asarray(record) for record in values])
+    mixed = block.dtype.kind in "US"  # NumPy would make texts of the numbers
+    return np.array([list(record) for record in values], object) if mixed else block
+
+
+def _decoded(values: np.ndarray, name: str) -> np.ndarray:
+    try:
+        return np.char.decode(values.astype(np.bytes_), "utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{name}: expected text in UTF-8, got {show(error.object)}") from None
+
+
+def _not_missing(values: np.ndarray) -> np.ndarray:
+    if values.dtype.kind in "fc":
+        return ~np.isnan(values)
+    if values.dtype.kind in "mM":
+        return ~np.isnat(values)
+    if values.dtype.kind != "O":
+        return np.ones(values.shape, bool)
+    return np.array([not is_missing(x) for x in values.flat], bool).reshape(values.shape)
+
+
+def is_missing(value: Any) -> bool:
+    """None, NaN, NaT or NA, of any library."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType", "MaskedConstant"):
+        return True
+    if isinstance(value, Decimal):
+        return value.is_nan()
+    return isinstance(value, float | np.floating) and math.isnan(value)
+
+
+def narrow(values: np.ndarray, name: str) -> np.ndarray:
+    """Objects that are all numbers or all bools in that native dtype; mixed types refused."""
+    if values.dtype.kind != "O" or values.size == 0:
+        return values
+    types = set(map(type, values.flat))
+    kinds = {_kind_of_type(kind) for kind in types}
+    if len(kinds) > 1:
+        refuse_mixed(values, name)
+    if kinds == {"bool"}:
+        return values.astype(bool)
+    if kinds != {"number"}:
+        return values
+    if not all(issubclass(kind, numbers.Integral) for kind in types):
+        return values.astype(float)
+    try:
+        return values.astype(np.int64)
+    except OverflowError:
+        return values  # ids beyond 64 bits stay Python ints
+
+
+def _kind_of_type(kind: type) -> str:
+    if issubclass(kind, bool | np.bool_):
+        return "bool"
+    if issubclass(kind, complex | np.complexfloating):
+        return "complex"
+    if issubclass(kind, numbers.Real | Decimal):
+        return "number"
+    if issubclass(kind, str):
+        return "text"
+    if issubclass(kind, datetime.date) or kind.__name__ == "Period":
+        return "date"
+    if issubclass(kind, datetime.timedelta):
+        return "duration"
+    return {"list": "lists", "ndarray": "lists", "dict": "records"}.get(
+        kind.__name__, kind.__name__
+    )
+
+
+def kind_of(values: np.ndarray) -> str:
+    """What a column holds: ``number``, ``text``, ``bool``, ``date``, ... or the type's name."""
+    if values.dtype.kind == "O":
+        return _kind_of_type(type(values.flat[0])) if values.size else "text"
+    return {"b": "bool", "M": "date", "m": "duration", "c": "complex"}.get(
+        values.dtype.kind, "number"
+    )
+
+
+def refuse_mixed(values: np.ndarray, name: str) -> None:
+    """Refuse values of several types, showing two that would be confused."""
+    examples: dict[str, Any] = {}
+    alike: dict[str, dict[str, Any]] = {}
+    for value in values.flat:
+        kind = _kind_of_type(type(value))
+        examples.setdefault(kind, value)
+        text = str(int(value) if kind == "bool" else value)
+        alike.setdefault(text.removesuffix(".0"), {}).setdefault(kind, value)
+    collision = next((group for group in alike.values() if len(group) > 1), examples)
+    raise ValueError(
+        f"{name}: expected values of one type, got {', '.join(examples)} (such as "
+        f"{' and '.join(map(show, collision.values()))}): convert them, for example all to text"
+    )
+
+
+def factorise(values: np.ndarray) -> tuple[list[Any], np.ndarray]:
+    """Distinct values as sorted Python scalars, and the position of each value among them."""
+    if values.dtype.kind != "O":
+        distinct, inverse = np.unique(values, return_inverse=True)
+        if values.dtype.kind == "M":  # finer dates have no Python scalar
+            distinct = distinct.astype("datetime64[us]")
+        whole = values.dtype.kind == "f" and bool(np.all(distinct == np.round(distinct)))
+        whole = whole and bool(np.all(np.isfinite(distinct)))
+        return [int(x) if whole else x for x in distinct.tolist()], inverse
+    try:
+        labels = in_order(dict.fromkeys(values))
+    except TypeError:
+        kind = _kind_of_type(type(values[0]))
+        raise ValueError(f"expected single values, got {kind} such as {show(values[0])}") from None
+    position = {label: i for i, label in enumerate(labels)}
+    inverse = np.fromiter((position[x] for x in values), np.intp, len(values))
+    return [str(x) if isinstance(x, str) else x for x in labels], inverse
+
+
+def in_order(values: Iterable[Any]) -> list[Any]:
+    """Sorted, or in order of appearance where the values have no order."""
+    values = list(values)
+    try:
+        return sorted(values)
+    except TypeError:
+        return values
+
+
+# Words --------------------------------------------------------------------------------------
+
+
+def show(value: Any) -> str:
+    """A value for a message, on one line and short."""
+    text = repr(value.item() if isinstance(value, np.generic) else value)
+    text = " ".join(text.split())
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+def listing(values: Iterable[Any], *, quote: bool = True) -> str:
+    """Several values for a message, the first five and the last."""
+    shown = [show(value) if quote else str(value) for value in values]
+    if len(shown) <= 6:
+        return ", ".join(shown)
+    return f"{', '.join(shown[:5])}, ..., {shown[-1]} ({len(shown)} in all)"

@@ -1,0 +1,412 @@
+"""The door for reports: labels of any type become codes, and what cannot be a label is refused.
+
+Past the door wrong labels go wrong silently (``segment_sum`` drops a -1, ``.at[].add`` wraps it,
+``bincount`` clips it, a NaN cast to int joins class 0), so whatever can be refused is refused here,
+in one line that names the column, the value and the fix.
+"""
+
+import difflib
+import operator
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from jgram.data.columns import (
+    Column,
+    check_aligned,
+    column,
+    factorise,
+    in_order,
+    is_missing,
+    kind_of,
+    listing,
+    named_columns,
+    narrow,
+    refuse_missing,
+    show,
+)
+from jgram.data.observations import check_observations, numbers_as_text
+
+__all__ = [
+    "EncodedLabels",
+    "EncodedReports",
+    "Missing",
+    "check_soft_labels",
+    "encode_labels",
+    "encode_reports",
+    "look_alikes",
+]
+
+Missing = Literal["raise", "drop", "keep"]
+
+_MISSING_WORDS = frozenset(["", "na", "n/a", "#n/a", "nan", "nat", "none", "null", "<na>"])
+_MOST_CLASSES = 5000  # a Gram matrix of 200 MB, and minutes for its determinant
+_FEW_RECORDS = 20  # so few may all differ by chance
+
+
+@dataclass(frozen=True)
+class EncodedLabels:
+    """A report as 0-based codes: ``classes[codes[i]]`` is the label of input row ``rows[i]``."""
+
+    codes: np.ndarray
+    classes: tuple[Any, ...]
+    rows: np.ndarray
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class EncodedReports:
+    """Several reports as codes by name, over one tuple of classes and the same rows.
+
+    With ``missing="keep"`` a missing label has code -1.
+    """
+
+    codes: dict[str, np.ndarray]
+    classes: tuple[Any, ...]
+    rows: np.ndarray
+    warnings: tuple[str, ...] = ()
+
+
+def encode_labels(
+    labels: Any,
+    *,
+    name: str = "x_hat",
+    classes: Sequence[Any] | None = None,
+    num_classes: int | None = None,
+    missing: Missing = "raise",
+    abstain: Any = None,
+) -> EncodedLabels:
+    """Labels of any type as 0-based int32 codes, their class names kept.
+
+    The classes are ``classes`` if given, else ``0..num_classes-1`` if that is given, else the
+    categories that the column's type declares (pandas categorical, polars Enum, bool), else the
+    distinct labels in sorted order. A class that is declared and never reported stays a class.
+
+    Args:
+        labels: ``[n]`` ints, whole floats, strings, bools or other hashables of one type: a
+            sequence, a NumPy or JAX array, a column of any data frame library.
+        name: What error messages call the column.
+        classes: The possible labels, in order.
+        num_classes: The number of classes of labels that already are 0-based ints.
+        missing: ``"raise"`` refuses missing labels, ``"drop"`` leaves them out (``rows`` says which
+            stayed), ``"keep"`` gives them the code -1.
+        abstain: The label that says "I do not answer", -1 for instance. It becomes a class of its
+            own, the last one.
+
+    Returns:
+        Codes int32 ``[n]``, the classes, the rows kept, and warnings.
+
+    Raises:
+        ValueError: Missing, mixed, fractional, negative, out-of-range, unknown, empty or
+            multi-dimensional labels.
+
+    Example:
+        >>> encoded = encode_labels(["dog", "cat", "dog"])
+        >>> encoded.codes, encoded.classes
+        (array([1, 0, 1], dtype=int32), ('cat', 'dog'))
+    """
+    encoded = _encode(
+        {name: labels},
+        classes=classes,
+        num_classes=num_classes,
+        missing=missing,
+        abstain=abstain,
+    )
+    return EncodedLabels(encoded.codes[name], encoded.classes, encoded.rows, encoded.warnings)
+
+
+def encode_reports(
+    reports: Any,
+    *,
+    classes: Sequence[Any] | None = None,
+    num_classes: int | None = None,
+    missing: Missing = "raise",
+    abstain: Any = None,
+) -> EncodedReports:
+    """Several reports of the same records as codes over one common class set.
+
+    Args:
+        reports: Name to labels ``[n]``, each as in :func:`encode_labels`; or a data frame.
+        classes: The possible labels, in order; the labels of all reports together by default.
+        num_classes: The number of classes of labels that already are 0-based ints.
+        missing: ``"drop"`` leaves out the records in which any report is missing; ``"keep"`` keeps
+            every record and gives a missing label the code -1, for comparisons pair by pair.
+        abstain: The label that says "I do not answer"; see :func:`encode_labels`.
+
+    Returns:
+        Codes int32 ``[n]`` by name, the classes, the rows kept, and warnings.
+
+    Raises:
+        ValueError: As :func:`encode_labels`; reports of different lengths, indexes or label types;
+            a column that cannot be a report, every record being a class of its own.
+
+    Example:
+        >>> encoded = encode_reports({"ann": ["a", "b"], "bob": ["b", None]}, missing="keep")
+        >>> encoded.codes["bob"], encoded.classes
+        (array([ 1, -1], dtype=int32), ('a', 'b'))
+    """
+    columns = named_columns(reports, "reports")
+    if not isinstance(reports, Mapping) and next(iter(columns.values()), None) is reports:
+        raise ValueError(
+            f"reports: expected names and labels, {{'ann': [...], 'bob': [...]}} or a data frame, "
+            f"got {type(reports).__name__}"
+        )
+    return _encode(
+        columns,
+        classes=classes,
+        num_classes=num_classes,
+        missing=missing,
+        abstain=abstain,
+        identifiers=classes is not None or num_classes is not None,
+    )
+
+
+def check_soft_labels(
+    x_hat: Any, *, name: str = "x_hat", num_classes: int | None = None
+) -> np.ndarray:
+    """Soft reports ``[n, d]``: each row the probabilities of one record's classes.
+
+    Args:
+        x_hat: ``[n, d]`` rows that are non-negative and sum to 1.
+        name: What error messages call it.
+        num_classes: The expected ``d``.
+
+    Returns:
+        The float array ``[n, d]``.
+
+    Raises:
+        ValueError: Another shape, missing or negative values, rows that do not sum to 1.
+
+    Example:
+        >>> check_soft_labels([[0.9, 0.1], [0.2, 0.8]]).shape
+        (2, 2)
+    """
+    if np.shape(x_hat)[1:] == (1,):
+        raise ValueError(
+            f"{name}: expected labels [n], or probabilities [n, d] of two classes or more, got "
+            f"shape {np.shape(x_hat)}: take its only column, [:, 0]"
+        )
+    values = check_observations(x_hat, name=name, kind="probability").values
+    if num_classes not in (None, values.shape[1]):
+        raise ValueError(
+            f"{name}: expected one column per class, {num_classes}, got {values.shape[1]}"
+        )
+    return values
+
+
+def look_alikes(names: Iterable[Any], what: str = "classes") -> Iterator[str]:
+    """Warnings of names that a reader takes for one another, or for a missing value.
+
+    Names are compared without case, spaces, invisible characters and Unicode's several ways of
+    writing one character; texts of numbers by the number.
+
+    Example:
+        >>> list(look_alikes(["1", "1.0"]))
+        ["classes '1' and '1.0' are the same number"]
+    """
+    alike: dict[str, str] = {}
+    for name in names:
+        if not isinstance(name, str):
+            continue
+        if what == "classes" and name.strip().casefold() in _MISSING_WORDS:
+            yield f"{name!r} is read as a class name, not as a missing value"
+        plain = name.strip().casefold()
+        same = unicodedata.normalize("NFKC", plain)
+        same = "".join(" " if c.isspace() else c for c in same if unicodedata.category(c)[0] != "C")
+        same = " ".join(same.split())
+        number = _as_number(same)
+        first = alike.setdefault(same if number is None else repr(number), name)
+        if first == name:
+            continue
+        if first.strip().casefold() == plain:
+            fault = "differ only in case or spaces"
+        elif number is not None:
+            fault = "are the same number"
+        else:
+            fault = "look the same and are written in other characters"
+        # !a where the difference cannot be seen
+        pair = f"{first!a} and {name!a}" if "characters" in fault else f"{first!r} and {name!r}"
+        yield f"{what} {pair} {fault}"
+
+
+def _as_number(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if np.isfinite(number) else None
+
+
+# ---------------------------------------------------------------------------------------------
+
+
+def _encode(
+    reports: Mapping[str, Any],
+    *,
+    classes: Sequence[Any] | None,
+    num_classes: int | None,
+    missing: Missing,
+    abstain: Any,
+    identifiers: bool = True,
+) -> EncodedReports:
+    """Codes of all reports; columns that can only be identifiers are refused unless allowed."""
+    if missing not in get_args(Missing):
+        raise ValueError(f"missing: expected 'raise', 'drop' or 'keep', got {missing!r}")
+    n = check_aligned(reports)
+    columns = {name: column(labels, name) for name, labels in reports.items()}
+    if n == 0:
+        raise ValueError(f"{next(iter(columns))}: expected at least one label, got none")
+    keep = np.ones(n, bool)
+    for name, labels in columns.items():
+        if missing == "raise":
+            refuse_missing(labels, name, "labels")
+        _refuse_unlike_labels(labels, name)
+        if missing == "drop":
+            keep &= labels.present
+    if not (keep.any() and any(labels.present.any() for labels in columns.values())):
+        raise ValueError(f"{', '.join(columns)}: every one of the {n} records lacks a label")
+    kinds = {kind_of(labels.values) for labels in columns.values() if labels.values.size}
+    if len(kinds) > 1:
+        together = np.concatenate([labels.values.astype(object) for labels in columns.values()])
+        narrow(together, ", ".join(columns))  # raises
+
+    factors = {name: _factorise(labels, name) for name, labels in columns.items()}
+    if not identifiers:
+        for name, (labels, inverse) in factors.items():
+            _refuse_identifiers(labels, len(inverse), name)
+    seen = in_order(dict.fromkeys(label for labels, _ in factors.values() for label in labels))
+    declared = dict.fromkeys(label for labels in columns.values() for label in labels.declared)
+    order = _class_order(
+        seen, tuple(declared), classes, num_classes, abstain, numeric=kinds == {"number"}
+    )
+    code_of = {label: code for code, label in enumerate(order)}
+    codes = {}
+    for name, (labels, inverse) in factors.items():
+        _refuse_unknown(labels, inverse, columns[name], name, code_of, classes is not None)
+        full = np.full(n, -1, np.int32)
+        full[columns[name].present] = np.array([code_of[x] for x in labels], int)[inverse]
+        codes[name] = full[keep]
+    warnings = (*look_alikes(order), *look_alikes(codes, "reports"))
+    return EncodedReports(codes, order, np.flatnonzero(keep), warnings)
+
+
+def _factorise(labels: Column, name: str) -> tuple[list[Any], np.ndarray]:
+    try:
+        return factorise(labels.values)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
+
+
+def _class_order(
+    seen: list[Any],
+    declared: tuple[Any, ...],
+    classes: Sequence[Any] | None,
+    num_classes: int | None,
+    abstain: Any,
+    *,
+    numeric: bool,
+) -> tuple[Any, ...]:
+    """The classes, in order; negative labels are classes only where they are listed."""
+    if num_classes is not None and (isinstance(num_classes, bool) or not _is_positive(num_classes)):
+        raise ValueError(f"num_classes: expected a positive int, got {num_classes!r}")
+    if classes is not None:
+        if isinstance(classes, str | bytes) or not np.iterable(classes):
+            raise ValueError(f"classes: expected a list of labels, got {show(classes)}")
+        order = tuple(x.item() if isinstance(x, np.generic) else x for x in classes)
+        if not order or any(map(is_missing, order)):
+            raise ValueError(f"classes: expected labels, got {listing(order) or 'none'}")
+    elif num_classes is not None and numeric:
+        order = tuple(range(num_classes))
+    else:
+        rest = (x for x in seen if x not in declared and not (numeric and x < 0))
+        order = (*declared, *rest)
+    if abstain is not None:
+        order = (*(label for label in order if label != abstain), abstain)
+        if num_classes is not None:
+            num_classes += 1
+    if len(set(order)) < len(order):
+        raise ValueError(f"classes: expected distinct labels, got {listing(order)}")
+    if num_classes not in (None, len(order)):
+        raise ValueError(
+            f"num_classes: expected {len(order)}, the classes being {listing(order)}, got "
+            f"{num_classes}: list every class, reported or not, in classes="
+        )
+    return order
+
+
+def _is_positive(number: Any) -> bool:
+    try:
+        return operator.index(number) > 0
+    except TypeError:
+        return False
+
+
+def _refuse_unlike_labels(labels: Column, name: str) -> None:
+    """Refuse numbers with fractions, and what is no label at all."""
+    kind = kind_of(labels.values)
+    if kind in ("lists", "records", "set", "complex") and labels.values.size:
+        raise ValueError(
+            f"{name}: expected one class label a record, got {kind} such as "
+            f"{show(labels.values[0])} in row {labels.row(0)}"
+        )
+    if labels.values.dtype.kind != "f":
+        return
+    whole = np.isfinite(labels.values) & (labels.values == np.round(labels.values))
+    if not whole.all():
+        bad = int(np.argmin(whole))
+        raise ValueError(
+            f"{name}: expected class labels, got {labels.values[bad]:g} in row {labels.row(bad)}: "
+            "put numeric reports into buckets (jgram.data.quantile_bins, --bins 4)"
+        )
+
+
+def _refuse_unknown(
+    labels: list[Any],
+    inverse: np.ndarray,
+    given: Column,
+    name: str,
+    code_of: Mapping[Any, int],
+    listed: bool,
+) -> None:
+    unknown = [i for i, label in enumerate(labels) if label not in code_of]
+    if not unknown:
+        return
+    label = labels[unknown[0]]
+    row = given.row(np.argmax(inverse == unknown[0]))
+    count = int(np.isin(inverse, unknown).sum())
+    if listed:
+        close = difflib.get_close_matches(str(label), map(str, code_of), 1)
+        hint = f": did you mean {close[0]!r}?" if close else ""
+    elif label < 0:
+        hint = (
+            ": -1 often means 'missing': make it so, list it in classes= if it is a class, or in "
+            "abstain= if it says that there is no answer"
+        )
+    else:
+        hint = ": labels are 0-based: raise num_classes, or list every label in classes="
+    raise ValueError(
+        f"{name}: expected labels among {listing(code_of)}, got {show(label)} in row {row} "
+        f"({count} such record{'s' * (count != 1)}){hint}"
+    )
+
+
+def _refuse_identifiers(labels: list[Any], n: int, name: str) -> None:
+    """Refuse a column that cannot be a report, before anything is computed."""
+    if (text := numbers_as_text(labels, n)) is not None:
+        raise ValueError(
+            f"{name}: expected class labels, got {text!r}, a number written as text: convert the "
+            "column, and put it into buckets (--bins 4)"
+        )
+    if len(labels) == n > _FEW_RECORDS:
+        raise ValueError(
+            f"{name}: expected class labels, got {n} different ones in {n} records: every record "
+            "is its own class: an identifier?"
+        )
+    if len(labels) > _MOST_CLASSES:
+        raise ValueError(
+            f"{name}: expected class labels, at most {_MOST_CLASSES} classes, got {len(labels)} in "
+            f"{n} records: an identifier, or numbers to put into buckets (--bins 4)?"
+        )

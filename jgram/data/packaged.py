@@ -1,0 +1,48 @@
+"""The two data sets in the package: employment figures, and embeddings of images."""
+
+import csv
+import json
+from importlib import resources
+from typing import Any
+
+import numpy as np
+
+__all__ = ["cifar10_embeddings", "employment"]
+
+
+def employment() -> dict[str, Any]:
+    """U.S. nonfarm employment as first published and twice revised, and taxes deposited.
+
+    Returns:
+        ``month``, ``first``, ``one_month_later``, ``final`` (thousands of people, not seasonally
+        adjusted) and ``tax_deposits`` (million dollars), 209 months. Sources: ``data/README.md``.
+
+    Example:
+        >>> len(employment()["final"])
+        209
+
+    Reference: Experiment 3 and Table 1.
+    """
+    with (resources.files("jgram.data") / "employment.csv").open(encoding="utf-8") as file:
+        header, *rows = csv.reader(file)
+    months, *columns = zip(*rows, strict=True)
+    numbers = [np.array(column, np.int64) for column in columns]
+    return dict(zip(header, [np.array(months), *numbers], strict=True))
+
+
+def cifar10_embeddings() -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
+    """The shipped embeddings of CIFAR-10's test images, their labels, and where they come from.
+
+    Returns:
+        Embeddings ``float32 [10000, 8]`` of unit length, labels ``int32 [10000]``, and the
+        record of the training run: epochs, settings, losses, the images used.
+
+    Example:
+        >>> embeddings, labels, provenance = cifar10_embeddings()
+        >>> embeddings.shape, labels[:4].tolist()
+        ((10000, 8), [3, 8, 8, 0])
+    """
+    folder = resources.files("jgram.data")
+    with (folder / "cifar10_test.npz").open("rb") as source, np.load(source) as file:
+        embeddings, labels = file["embeddings"], file["labels"].astype(np.int32)
+    return embeddings, labels, json.loads((folder / "cifar10_test.json").read_text("utf-8"))

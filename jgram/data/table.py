@@ -1,0 +1,403 @@
+"""Any table as one observation: mixed columns made comparable, without a look at the reports.
+
+Numbers become the normal scores of their ranks, categories one-hot codes, dates numbers; every
+column then has a mean squared distance of 2 between two records, so that none drowns another. What
+says nothing or cannot be compared is left out and named. Nothing here depends on a report: nobody
+can choose the observation by what it makes of theirs, and tests of reports stay valid.
+"""
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from jgram.data.columns import (
+    Column,
+    block_columns,
+    cells,
+    check_aligned,
+    column,
+    factorise,
+    kind_of,
+    listing,
+    named_columns,
+    narrow,
+    show,
+)
+from jgram.data.labels import look_alikes
+from jgram.data.observations import numbers_as_text, numeric, part_names
+
+__all__ = ["ColumnKind", "PreparedTable", "Scale", "prepare_table"]
+
+ColumnKind = Literal["number", "category", "ignore"]
+Scale = Literal["rank", "standard", "none"]
+
+_FEW_LEVELS = 10  # integers of so few levels may be codes
+_MOST_LEVELS = 256  # categories of more are coded by random directions
+_TOO_MANY_LEVELS = 5000
+_MUCH_MISSING = 0.3
+_UNEVEN = 10.0  # times the median variance of an embedding's dimensions
+_FEW_RECORDS = 20
+
+
+@dataclass(frozen=True)
+class PreparedTable:
+    """A table as numbers: ``points[:, :table_width]`` its columns, the rest its blocks.
+
+    Attributes:
+        points: ``float64 [n, k]``. Columns of the table have mean squared distance 2 (one-hot
+            columns of a category together); blocks are as they came.
+        names: The ``k`` columns.
+        table_width: How many columns of ``points`` come from the table.
+        description: One line for reports.
+        warnings: What was left out, and what may be meant otherwise.
+    """
+
+    points: np.ndarray
+    names: tuple[str, ...]
+    table_width: int
+    description: str
+    warnings: tuple[str, ...] = ()
+
+
+def prepare_table(
+    y: Any,
+    *,
+    name: str = "y",
+    kinds: Mapping[str, ColumnKind] | None = None,
+    scale: Scale = "rank",
+) -> PreparedTable:
+    """Mixed columns as one array of comparable numbers, ready for the table kernel.
+
+    A number becomes the normal score of its rank, standardised. A category becomes a one-hot code
+    over ``sqrt(1 - sum p^2)``, its missing cells a category of their own. Missing numbers become
+    the median, and an indicator column says where. Bools are categories, dates numbers. Columns
+    that are constant, hold row numbers, or are texts that hardly repeat are left out and named. An
+    array ``[n, k]`` is an embedding and stays as it is; beside columns it stays a block of its own.
+
+    Args:
+        y: A data frame of any library, a mapping of names to columns ``[n]`` and blocks
+            ``[n, k]``, one column ``[n]``, or an array ``[n, k]``.
+        name: What messages call the observations.
+        kinds: ``"number"``, ``"category"`` or ``"ignore"`` by column, where its type is not what
+            it seems: ``{"zip": "category", "id": "ignore"}``.
+        scale: Of numbers: ``"rank"``, ``"standard"`` (mean 0, variance 1) or ``"none"``.
+
+    Returns:
+        A :class:`PreparedTable`.
+
+    Raises:
+        ValueError: Options that name no column or no kind, values that fit no kind, nothing left
+            to observe.
+
+    Example:
+        >>> table = prepare_table({"age": [30, 41, None, 52], "sex": ["f", "m", "f", "m"]})
+        >>> table.names
+        ('age', 'age missing', 'sex = f', 'sex = m')
+        >>> table.description
+        'observations: 2 columns (1 number, 1 category), by rank; side by side and whitened; chosen
+        without the reports'
+    """
+    if scale not in get_args(Scale):
+        raise ValueError(f"scale: expected {_or(get_args(Scale))}, got {scale!r}")
+    columns = _split(named_columns(y, name), name)
+    n = check_aligned(columns)
+    if n == 0:
+        raise ValueError(f"{name}: expected at least one record, got none")
+    asked = _checked_kinds(kinds or {}, columns)
+    counts = {"number": 0, "category": 0, "block": 0}
+    warnings = list(look_alikes(columns, "columns"))
+    parts: list[tuple[list[str], np.ndarray]] = []
+    blocks: list[tuple[list[str], np.ndarray]] = []
+    left_out: dict[str, str] = {}
+    for label, data in columns.items():
+        if asked.get(label) == "ignore":
+            continue
+        if cells(data, label).values.ndim > 1:
+            values = numeric(data, label).reshape(n, -1).astype(float)
+            if values.shape[1] == 0:
+                left_out[label] = "has no columns"
+                continue
+            blocks.append((part_names(label, values), values))
+            warnings += _uneven(values, label)
+            counts["block"] += 1
+            continue
+        given = column(data, label)
+        kind = asked.get(label) or _kind(given, label)
+        reason = _reason(given, label, kind, asked=label in asked, alone=len(columns) == 1)
+        if reason is not None:
+            left_out[label] = reason
+            continue
+        if kind == "number":
+            parts.append(_number(given, label, scale))
+            warnings += [] if label in asked else _maybe_category(given, label)
+        else:
+            parts.append(_category(given, label))
+            warnings += _hardly_repeats(given, label)
+        warnings += _much_missing(given, label)
+        counts[kind] += 1
+    if not parts and not blocks:
+        reasons = "; ".join(f"{label} {reason}" for label, reason in left_out.items())
+        raise ValueError(f"{name}: expected a column that says something, got none: {reasons}")
+    warnings = [
+        f"{label} is left out: it {reason}" for label, reason in left_out.items()
+    ] + warnings
+    names = [part for group, _ in (*parts, *blocks) for part in group]
+    return PreparedTable(
+        points=np.column_stack([values for _, values in (*parts, *blocks)]),
+        names=tuple(names),
+        table_width=sum(len(group) for group, _ in parts),
+        description=_describe(counts, blocks, scale),
+        warnings=tuple(warnings),
+    )
+
+
+# Kinds --------------------------------------------------------------------------------------
+
+
+def _split(columns: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Blocks of objects that are not all numbers become columns of their own."""
+    found: dict[str, Any] = {}
+    for label, data in columns.items():
+        values, present = cells(data, label)
+        if values.ndim == 2 and values.dtype.kind == "O":
+            try:
+                narrow(values[present], label)
+                mixed = kind_of(values[present]) != "number"
+            except ValueError:
+                mixed = True
+            if mixed:
+                found |= dict(
+                    zip(part_names(label, values), block_columns(values, present), strict=True)
+                )
+                continue
+        found[label] = data
+    return found
+
+
+def _checked_kinds(kinds: Mapping[str, str], columns: Mapping[str, Any]) -> dict[str, str]:
+    for label, kind in kinds.items():
+        if label not in columns:
+            close = difflib.get_close_matches(str(label), map(str, columns), 1)
+            hint = f"did you mean {close[0]!r}?" if close else f"there are {listing(columns)}"
+            raise ValueError(f"kinds: expected names of columns, got {label!r}: {hint}")
+        if kind not in get_args(ColumnKind):
+            raise ValueError(
+                f"kinds: expected {_or(get_args(ColumnKind))} for {label}, got {kind!r}"
+            )
+    return dict(kinds)
+
+
+def _kind(given: Column, label: str) -> str:
+    kind = kind_of(given.values)
+    if kind == "complex":
+        raise ValueError(
+            f"{label}: expected numbers or categories, got the complex {show(given.values[0])}: "
+            "pass the real and imaginary parts as two columns"
+        )
+    if kind in ("lists", "records", "set"):
+        raise ValueError(
+            f"{label}: expected one value a record, got {kind} such as {show(given.values[0])}"
+        )
+    return "number" if kind in ("number", "date", "duration") and not given.declared else "category"
+
+
+def _reason(given: Column, label: str, kind: str, *, asked: bool, alone: bool) -> str | None:
+    """Why a column is left out, if it is."""
+    values = given.values
+    if not values.size:
+        return "holds no value"
+    distinct, counts = _levels(values)
+    if not asked and (text := numbers_as_text(distinct, len(values))) is not None:
+        raise ValueError(
+            f"{label}: expected categories or numbers, got {text!r}, a number written as text: "
+            "convert the column to numbers"
+        )
+    if len(distinct) == 1 and given.present.all():
+        return f"holds nothing but {show(distinct[0])}"
+    if asked:
+        return None
+    if kind == "category" and counts.max() == 1 and len(distinct) > 2:
+        return "never repeats a value: an identifier, or text (embed it, and pass the embedding)"
+    if kind == "category" and len(distinct) > _TOO_MANY_LEVELS:
+        return f"has {len(distinct)} categories: an identifier (kinds={{...: 'category'}} keeps it)"
+    if kind == "category" and _is_prose(distinct, len(values)):
+        return "is free text: embed it, and pass the embedding as a block"
+    if kind == "number" and not alone and given.present.all() and _are_row_numbers(values):
+        return "numbers the rows (kinds={...: 'number'} keeps it)"
+    return None
+
+
+def _levels(values: np.ndarray) -> tuple[list[Any], np.ndarray]:
+    distinct, inverse = factorise(values)
+    return distinct, np.bincount(inverse)
+
+
+def _is_prose(distinct: list[Any], n: int) -> bool:
+    if not isinstance(distinct[0], str) or 2 * len(distinct) <= n:
+        return False
+    return float(np.mean([len(text.split()) for text in distinct])) > 3
+
+
+def _are_row_numbers(values: np.ndarray) -> bool:
+    if len(values) <= _FEW_RECORDS or values.dtype.kind not in "iu":
+        return False
+    return bool(np.all(np.diff(np.sort(values)) == 1))
+
+
+# Columns ------------------------------------------------------------------------------------
+
+
+def _number(given: Column, label: str, scale: str) -> tuple[list[str], np.ndarray]:
+    """The number, and where it is missing."""
+    values = given.values
+    if values.dtype.kind in "mM":
+        values = values.astype(np.int64)
+    elif kind_of(values) in ("date", "duration"):
+        values = _seconds(values, label)
+    if values.dtype.kind not in "biufO" or (
+        values.dtype.kind == "O" and kind_of(values) != "number"
+    ):
+        raise ValueError(f"{label}: expected numbers, got {show(values[0])}")
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        bad = int(np.argmin(np.isfinite(values)))
+        raise ValueError(
+            f"{label}: expected finite numbers, got {values[bad]:g} in row {given.row(bad)}: "
+            "correct it, or make it missing"
+        )
+    points = np.zeros(len(given.present))
+    points[given.present] = _normal_scores(values) if scale == "rank" else _centred(values)
+    if scale != "rank":
+        points[~given.present] = np.median(points[given.present])
+    if scale != "none":
+        points = _standardise(points)
+    if given.present.all():
+        return [label], points[:, None]
+    absent = _standardise((~given.present).astype(float))
+    if not points.any():  # one value, or none: where it is missing is all that it says
+        return [f"{label} missing"], absent[:, None]
+    return [label, f"{label} missing"], np.column_stack([points, absent])
+
+
+def _seconds(values: np.ndarray, label: str) -> np.ndarray:
+    """Dates as objects in seconds since the first of them."""
+    starts = [getattr(value, "start_time", value) for value in values]  # of pandas periods
+    try:
+        differences = [start - starts[0] for start in starts]
+    except TypeError:
+        raise ValueError(f"{label}: expected dates of one kind, got several") from None
+    return np.array([difference.total_seconds() for difference in differences])
+
+
+def _normal_scores(values: np.ndarray) -> np.ndarray:
+    """``Phi^-1((rank - 1/2) / n)`` with the mean rank of ties: exact in units and monotone maps."""
+    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ranks = np.cumsum(counts) - (counts - 1) / 2
+    quantile = NormalDist().inv_cdf
+    return np.array([quantile((rank - 0.5) / len(values)) for rank in ranks])[inverse]
+
+
+def _centred(values: np.ndarray) -> np.ndarray:
+    """Numbers as floats around 0, taken off in their own type: no digits are lost far from 0."""
+    middle = np.sort(values)[len(values) // 2]
+    if values.dtype.kind in "iu":
+        return np.array([int(value) - int(middle) for value in values], float)
+    return np.asarray(values - middle, float)
+
+
+def _standardise(points: np.ndarray) -> np.ndarray:
+    centred = points - points.mean()
+    largest = np.abs(centred).max()
+    if largest == 0:
+        return centred
+    scaled = centred / largest  # squares of tiny numbers would vanish
+    return scaled / scaled.std()
+
+
+def _category(given: Column, label: str) -> tuple[list[str], np.ndarray]:
+    """One-hot codes of mean squared distance 2; missing cells are a category of their own."""
+    levels, inverse = factorise(given.values)
+    names = [f"{label} = {level}" for level in levels]
+    codes = np.full(len(given.present), len(levels))
+    codes[given.present] = inverse
+    if not given.present.all():
+        names.append(f"{label} missing")
+    shares = np.bincount(codes, minlength=len(names)) / len(codes)
+    spread = np.sqrt(1 - np.sum(shares**2))
+    if len(names) <= _MOST_LEVELS:
+        return names, np.eye(len(names))[codes] / spread
+    # nearly orthogonal directions: all distances between levels are equal to about 10%
+    directions = np.random.default_rng(0).choice([-1.0, 1.0], (len(names), _MOST_LEVELS))
+    names = [f"{label} [{j}]" for j in range(_MOST_LEVELS)]
+    return names, directions[codes] / np.sqrt(_MOST_LEVELS) / spread
+
+
+# Words --------------------------------------------------------------------------------------
+
+
+def _maybe_category(given: Column, label: str) -> list[str]:
+    whole = given.values.dtype.kind in "iu" or (
+        given.values.dtype.kind == "f" and not np.any(given.values % 1)
+    )
+    levels = np.unique(given.values) if whole else ()
+    if not 2 < len(levels) <= _FEW_LEVELS:
+        return []
+    return [
+        f"{label} holds {len(levels)} whole numbers and is read as a number: "
+        f"kinds={{{label!r}: 'category'}} if they are codes"
+    ]
+
+
+def _hardly_repeats(given: Column, label: str) -> list[str]:
+    distinct = len(_levels(given.values)[0])
+    if 2 * distinct <= len(given.values):
+        return []
+    return [f"{label}: {distinct} categories in {len(given.values)} records hardly repeat"]
+
+
+def _much_missing(given: Column, label: str) -> list[str]:
+    share = float(np.mean(~given.present))
+    return [f"{label}: {share:.0%} of its values are missing"] if share > _MUCH_MISSING else []
+
+
+def _uneven(values: np.ndarray, label: str) -> list[str]:
+    spread = values.std(axis=0)
+    middle = float(np.median(spread))
+    if values.shape[1] < 3 or not spread.max() > np.sqrt(_UNEVEN) * middle:
+        return []
+    largest = part_names(label, values)[int(spread.argmax())]
+    return [
+        f"{largest} varies far more than the other dimensions and decides which records are alike: "
+        "rescale it, or pass the dimensions as columns of a table"
+    ]
+
+
+def _describe(counts: Mapping[str, int], blocks: Any, scale: str) -> str:
+    columns = counts["number"] + counts["category"]
+    words = {"rank": "by rank", "standard": "standardised", "none": "as they are"}
+    kinds = [
+        _count(counts["number"], "number", "numbers"),
+        _count(counts["category"], "category", "categories"),
+    ]
+    table = f"{_count(columns, 'column', 'columns')} ({', '.join(filter(None, kinds))})"
+    table += f", {words[scale]}" if counts["number"] else ""
+    block = " and ".join(f"a block of {values.shape[1]} numbers" for _, values in blocks)
+    if not columns:
+        return f"observations: {block}, as it is; chosen without the reports"
+    if not blocks:
+        how = "side by side and whitened"
+    else:
+        table += f", and {block}"
+        how = "columns, block and everything in equal parts"
+    return f"observations: {table}; {how}; chosen without the reports"
+
+
+def _count(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}" if number else ""
+
+
+def _or(options: tuple[str, ...]) -> str:
+    return f"{', '.join(map(repr, options[:-1]))} or {options[-1]!r}"

@@ -1,0 +1,429 @@
+"""Findings: what stands between a score and a decision, each with its number and what to do."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import jax
+import numpy as np
+
+from jgram.determinant import default_tolerance
+from jgram.kernels import Kernel
+from jgram.observed import Features, Observed
+from jgram.uncertainty import Uncertainty, compare_plugin, uncertainties
+
+__all__ = [
+    "FINDINGS",
+    "Evidence",
+    "Finding",
+    "IndependenceCheck",
+    "conditional_independence",
+    "diagnose",
+    "relabelling",
+    "structural_zero",
+]
+
+RARE = 30
+NEAR_MIXTURE = 0.1
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing to know before acting on a score.
+
+    Attributes:
+        name: What was looked at, one word or two.
+        level: ``"note"``, ``"warning"`` (the number is less sure than it looks) or ``"fatal"``
+            (there is no number).
+        message: One sentence with the figure.
+        advice: What to do about it.
+        value: The figure itself.
+    """
+
+    name: str
+    level: Literal["note", "warning", "fatal"]
+    message: str
+    advice: str
+    value: float | int | None = None
+
+
+def structural_zero(x_hat: Any, observed: Observed, classes: Sequence[Any]) -> Finding | None:
+    """Why the log score is ``-inf`` however many records there are, or ``None`` where it is not so.
+
+    Args:
+        x_hat: Labels ``[n]`` or soft reports ``[n, d]``.
+        observed: Observations, bound to their kernel.
+        classes: The ``d`` class names.
+
+    Example:
+        >>> from jgram.observed import observe
+        >>> observed = observe("rbf", np.zeros((2, 1)))
+        >>> structural_zero(np.array([0, 1]), observed, ["a", "b", "c"]).message
+        "class 'c' is never reported: the score is 0 by definition"
+    """
+    d = len(classes)
+    if d == 1:
+        return Finding(
+            "one class",
+            "fatal",
+            f"every record is reported as {classes[0]!r}: such a report says nothing",
+            "list all possible labels in classes=, if there are others",
+            d,
+        )
+    counts = _class_counts(x_hat, d)
+    if (counts == 0).any():
+        missing = [name for name, count in zip(classes, counts, strict=True) if count == 0]
+        names = ", ".join(map(repr, missing[:5])) + (", ..." if len(missing) > 5 else "")
+        one = len(missing) == 1
+        return Finding(
+            "never reported",
+            "fatal",
+            f"class{'' if one else 'es'} {names} {'is' if one else 'are'} never reported: the "
+            "score is 0 by definition",
+            "leave the class out of classes=, or merge it with another in all reports",
+            len(missing),
+        )
+    if observed.rank_bound < d:
+        return _too_few(observed, d)
+    return None
+
+
+def _too_few(observed: Observed, d: int) -> Finding:
+    bound = observed.rank_bound
+    if isinstance(observed, Features):
+        return Finding(
+            "too few features",
+            "fatal",
+            f"{bound} features cannot span {d} classes: the Gram matrix has rank at most {bound}, "
+            "the score is 0 for every report",
+            f"use rbf, whose rank is full, features of {d} or more dimensions, or the top-{bound} "
+            f"volume, plugin_log_score(..., rank={bound})",
+            bound,
+        )
+    return Finding(
+        "too few outcomes",
+        "fatal",
+        f"{bound} distinct outcomes cannot tell {d} classes apart: the score is 0 for every report",
+        f"observe at least {d} distinct values: more bins, or a second observation",
+        bound,
+    )
+
+
+class Evidence(NamedTuple):
+    """What the findings about one report look at.
+
+    Attributes:
+        x_hat: Labels ``[n]`` or soft reports ``[n, d]``.
+        observed: Observations, bound to their kernel.
+        classes: The ``d`` class names.
+        uncertainty: The report's :class:`jgram.uncertainty.Uncertainty`.
+        seen: How many of the ``d - 1`` directions between classes the observations show.
+        noise_p_value: P-value of "this report has nothing to do with the observations".
+    """
+
+    x_hat: Any
+    observed: Observed
+    classes: Sequence[Any]
+    uncertainty: Uncertainty
+    seen: float
+    noise_p_value: float
+
+
+def diagnose(evidence: Evidence) -> list[Finding]:
+    """All findings about one report; only the fatal one where there is no score.
+
+    Example:
+        >>> from jgram.observed import observe
+        >>> x_hat = y = np.repeat([0, 1], 20)
+        >>> found = uncertainties({"": x_hat}, y, "delta")[""]
+        >>> evidence = Evidence(x_hat, observe("delta", y), ["no", "yes"], found, 1.0, 0.0)
+        >>> [finding.name for finding in diagnose(evidence)]
+        ['rare class']
+    """
+    for look in FATAL:
+        found = look(evidence)
+        if found is not None:
+            return [found]
+    return [found for look in FINDINGS if (found := look(evidence)) is not None]
+
+
+def _class_counts(x_hat: Any, d: int) -> np.ndarray:
+    values = np.asarray(x_hat)
+    if values.ndim == 2:
+        return values.sum(axis=0)
+    return np.bincount(values[values >= 0], minlength=d)
+
+
+def _no_score_possible(evidence: Evidence) -> Finding | None:
+    return structural_zero(evidence.x_hat, evidence.observed, evidence.classes)
+
+
+def _merged_classes(evidence: Evidence) -> Finding | None:
+    """Names the classes in the smallest combination that the observations do not see."""
+    found, classes = evidence.uncertainty, evidence.classes
+    if np.isfinite(found.log_score):
+        return None
+    d = len(classes)
+    with jax.enable_x64(True):
+        matrix = np.asarray(
+            evidence.observed.class_gram(np.maximum(evidence.x_hat, 0), d, found.weights), float
+        )
+    scale = np.sqrt(np.abs(np.diagonal(matrix)))
+    scale = np.where(scale > 0, scale, 1.0)
+    values, vectors = np.linalg.eigh(matrix / scale[:, None] / scale)
+    names = [classes[k] for k in np.argsort(-np.abs(vectors[:, 0]))[:2]]
+    if values[0] < -1e-6 * d:
+        return Finding(
+            "not positive",
+            "fatal",
+            f"the kernel is not positive semi-definite: its Gram matrix has eigenvalue "
+            f"{values[0]:.2g} at unit diagonal",
+            "use a positive definite kernel",
+            float(values[0]),
+        )
+    return Finding(
+        "merged classes",
+        "fatal",
+        f"rank {found.rank} of {d}: the observations do not tell classes {names[0]!r} and "
+        f"{names[1]!r} apart from mixtures of the others (tolerance "
+        f"{default_tolerance(d, np.asarray(found.pivots).dtype):.1g})",
+        "merge the two classes, or observe something that differs between them",
+        found.rank,
+    )
+
+
+def _rare_class(evidence: Evidence) -> Finding | None:
+    counts = _class_counts(evidence.x_hat, len(evidence.classes))
+    rarest = int(np.argmin(counts))
+    if counts[rarest] >= RARE:
+        return None
+    alone = ": with one record there is no unbiased score and no bias estimate"
+    return Finding(
+        "rare class",
+        "warning",
+        f"class {evidence.classes[rarest]!r} is reported {counts[rarest]:g} times"
+        + (alone if counts[rarest] < 2 else ""),
+        f"intervals want about {RARE} records of every class: merge some or collect more",
+        float(counts[rarest]),
+    )
+
+
+def _near_singular(evidence: Evidence) -> Finding | None:
+    error = evidence.uncertainty.standard_error
+    if not evidence.uncertainty.near_singular:
+        return None
+    return Finding(
+        "near singular",
+        "warning",
+        f"the standard error of the log score is {error:.2f}: the score is so near zero that "
+        "intervals do not hold",
+        "treat the report as not separable from noise; collect more records or better observations",
+        error,
+    )
+
+
+def _near_mixture(evidence: Evidence) -> Finding | None:
+    found = evidence.uncertainty
+    smallest = float(found.pivots[-1])
+    if smallest >= NEAR_MIXTURE:
+        return None
+    worst = int(np.argmax(np.diagonal(found.inverse) * found.lengths**2))
+    return Finding(
+        "near mixture",
+        "note",
+        f"the observations of class {evidence.classes[worst]!r} are nearly a mixture of other "
+        f"classes' (relative distance {smallest:.3f})",
+        "the score rests on this class; an observation that tells it apart would help most",
+        smallest,
+    )
+
+
+def _inside_the_noise(evidence: Evidence) -> Finding | None:
+    if evidence.noise_p_value < 0.05:
+        return None
+    return Finding(
+        "inside the noise",
+        "warning",
+        "labels permuted at random would fit the observations as well with probability "
+        f"{evidence.noise_p_value:.2f}",
+        "the data cannot tell this report from labels without any information",
+        evidence.noise_p_value,
+    )
+
+
+def _volume_of_noise(evidence: Evidence) -> Finding | None:
+    directions = len(evidence.classes) - 1
+    if evidence.seen >= directions / 2:
+        return None
+    return Finding(
+        "volume of noise",
+        "warning",
+        f"{directions} directions between {directions + 1} classes, of which the observations "
+        f"show {max(evidence.seen, 0.0):.1f}: most of this score is the volume of noise, which is "
+        "largest for labels that look balanced",
+        "do not compare scores like this one: jgram rank compares reports without that volume",
+        evidence.seen,
+    )
+
+
+FATAL = (_no_score_possible, _merged_classes)
+"""Why there is no score: the first that applies stands alone."""
+
+FINDINGS = (_rare_class, _near_singular, _near_mixture, _inside_the_noise, _volume_of_noise)
+"""What to know of a score. A new finding is one function in this tuple."""
+
+
+def relabelling(reports: Mapping[str, Any], classes: Sequence[Any]) -> list[Finding]:
+    """Pairs of reports that agree better once one of them is relabelled.
+
+    The score is blind to a permutation of the labels: two such reports can score alike while one
+    is wrong everywhere.
+
+    Args:
+        reports: Name to labels ``[n]``.
+        classes: The ``d`` class names.
+
+    Example:
+        >>> swapped = {"a": np.array([0, 1, 1, 0]), "b": np.array([1, 0, 0, 1])}
+        >>> [finding.value for finding in relabelling(swapped, ["no", "yes"])]
+        [0.0]
+    """
+    findings = []
+    names = [name for name, labels in reports.items() if np.ndim(labels) == 1]
+    d = len(classes)
+    for i, first in enumerate(names):
+        for second in names[i + 1 :]:
+            both = (np.asarray(reports[first]) >= 0) & (np.asarray(reports[second]) >= 0)
+            cells = (
+                np.asarray(reports[first])[both].astype(np.int64) * d
+                + np.asarray(reports[second])[both]
+            )
+            table = np.bincount(cells, minlength=d * d).reshape(d, d)
+            partner = _best_permutation(table)
+            agree = np.trace(table) / table.sum()
+            permuted = table[np.arange(d), partner].sum() / table.sum()
+            if permuted > agree + 0.05 and (partner != np.arange(d)).any():
+                moved = [k for k in range(d) if partner[k] != k]
+                words = ", ".join(f"{classes[k]!r} as {classes[partner[k]]!r}" for k in moved[:4])
+                findings.append(
+                    Finding(
+                        "relabelling",
+                        "warning",
+                        f"{second!r} agrees with {first!r} on {agree:.0%} of the records, and on "
+                        f"{permuted:.0%} when {second!r} is read with {words}",
+                        "the score cannot see a swap of class names: check which naming is right",
+                        float(agree),
+                    )
+                )
+    return findings
+
+
+def _best_permutation(table: np.ndarray) -> np.ndarray:
+    """Greedy one-to-one matching of rows to columns, largest cells first."""
+    left = table.astype(float)
+    partner = np.zeros(len(table), int)
+    for _ in range(len(table)):
+        row, column = np.unravel_index(np.argmax(left), left.shape)
+        partner[row] = column
+        left[row, :] = -1.0
+        left[:, column] = -1.0
+    return partner
+
+
+@dataclass(frozen=True)
+class IndependenceCheck:
+    """Whether two reports compare alike through different observations or kernels.
+
+    If reports and observations are independent given the truth, the log ratio of two reports is
+    ``2 log |det Q_a / det Q_b|`` through *every* observation and kernel: a difference beyond
+    sampling error shows that they are not.
+
+    Attributes:
+        log_ratios: By observation or kernel.
+        standard_errors: Of the log ratios.
+        statistic: Wald statistic of their equality, chi-square under independence.
+        degrees_of_freedom: Number of log ratios less one.
+        p_value: Small where conditional independence fails.
+    """
+
+    log_ratios: dict[str, float]
+    standard_errors: dict[str, float]
+    statistic: float
+    degrees_of_freedom: int
+    p_value: float
+
+    def finding(self) -> Finding:
+        """The check in words."""
+        values = ", ".join(f"{name} {value:+.2f}" for name, value in self.log_ratios.items())
+        if self.p_value >= 0.05:
+            return Finding(
+                "conditional independence",
+                "note",
+                f"the log ratio is the same through every observation within sampling error "
+                f"({values}; p = {self.p_value:.2f})",
+                "no sign against the model; this does not prove it",
+                self.p_value,
+            )
+        return Finding(
+            "conditional independence",
+            "warning",
+            f"the log ratio differs with the observation beyond sampling error ({values}; "
+            f"p = {self.p_value:.2g})",
+            "reports and observations share causes besides the truth: the ranking may be an "
+            "artefact of the observation",
+            self.p_value,
+        )
+
+
+def conditional_independence(
+    first: Any,
+    second: Any,
+    observations: Mapping[str, tuple[Any, Kernel]],
+    *,
+    num_classes: int | None = None,
+) -> IndependenceCheck:
+    """Test that two reports compare alike through several observations or kernels.
+
+    Args:
+        first: Labels ``[n]``.
+        second: Labels ``[n]`` of the same records.
+        observations: Name to ``(y, kernel)``, at least two, all of the same records.
+        num_classes: ``d``.
+
+    Returns:
+        An :class:`IndependenceCheck`.
+
+    Raises:
+        ValueError: Fewer than two observations, or a report that scores ``-inf`` through one.
+
+    Example:
+        >>> from jgram.kernels import Delta
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.integers(0, 2, 2000)
+        >>> flip = lambda share: np.where(rng.random(2000) < share, 1 - x, x)
+        >>> sources = {name: (flip(0.2), Delta(2)) for name in ("left", "right")}
+        >>> conditional_independence(x, flip(0.1), sources).degrees_of_freedom
+        1
+
+    Reference: Proposition 4.3 (experiment agnosticism) of *Data Reliability Scoring*.
+    """
+    if len(observations) < 2:
+        raise ValueError(f"expected two observations or more, got {len(observations)}")
+    ratios, errors, parts = {}, {}, []
+    for name, (y, kernel) in observations.items():
+        found = uncertainties({"a": first, "b": second}, y, kernel, num_classes=num_classes)
+        for report in found.values():
+            if not np.isfinite(report.log_score):
+                raise ValueError(f"expected finite log scores, got -inf through {name!r}")
+        comparison = compare_plugin(found["a"], found["b"])
+        ratios[name], errors[name] = comparison.log_ratio, comparison.standard_error
+        parts.append(found["a"].contributions - found["b"].contributions)
+    paired = np.stack(parts).astype(np.float64)
+    covariance = np.cov(paired) / paired.shape[1]
+    contrast = np.eye(len(ratios))[1:] - np.eye(len(ratios))[0]
+    difference = contrast @ np.array(list(ratios.values()))
+    spread = contrast @ covariance @ contrast.T
+    statistic = float(difference @ np.linalg.pinv(spread, hermitian=True) @ difference)
+    degrees = len(ratios) - 1
+    p_value = float(jax.scipy.special.gammaincc(degrees / 2.0, statistic / 2.0))
+    return IndependenceCheck(ratios, errors, statistic, degrees, p_value)

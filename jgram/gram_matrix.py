@@ -1,0 +1,320 @@
+"""The empirical Gram matrix: from records to class sums, and from class sums to ``[d, d]``.
+
+Explicit kernels go through :class:`GramState`, a commutative monoid: batches, shards and streams
+merge by addition. Implicit kernels (``rbf``, any function of a pair) are exact over all pairs, in
+tiles (:mod:`jgram.observed`).
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from jgram.arrays import (
+    HIGHEST,
+    Array,
+    ArrayLike,
+    Float,
+    Num,
+    Shaped,
+    check_lengths,
+    infer_num_classes,
+)
+from jgram.kernels import Delta, Kernel, rbf, takes
+from jgram.observed import BLOCK_SIZE, Observed, Pairs, normalised, observe
+
+__all__ = [
+    "GramState",
+    "gram",
+    "gram_of_state",
+    "gram_state",
+    "init",
+    "joint_table",
+    "kernel_product",
+    "merge",
+    "sharded_gram_state",
+    "update",
+]
+
+
+class GramState(NamedTuple):
+    """All that an explicit kernel's score needs of the records.
+
+    Attributes:
+        sums: ``[d, m]`` sum of the features of the records reported in each class: the paper's
+            ``N (P Q)^T``, empirical. Integer counts under the delta kernel.
+        counts: ``[d]`` total weight of each class; int32 for hard, unweighted labels (exact up to
+            2^31 records; beyond, merge states on the host: ``merge`` of NumPy int64 states).
+    """
+
+    sums: Num[Array, "d m"]
+    counts: Num[Array, " d"]
+
+
+def joint_table(
+    x_hat: Shaped[ArrayLike, "n ..."],
+    y: Shaped[ArrayLike, " n"],
+    *,
+    num_classes: int | None = None,
+    num_outcomes: int | None = None,
+    weights: Shaped[ArrayLike, " n"] | None = None,
+) -> Num[Array, "m d"]:
+    """Contingency table of outcomes and reports: ``N`` times the empirical ``P Q``.
+
+    Args:
+        x_hat: Labels ``[n]`` or soft reports ``[n, d]``.
+        y: Outcomes ``[n]``, integers from 0.
+        num_classes: ``d``, static; required inside ``jit``.
+        num_outcomes: ``m``, static; required inside ``jit``.
+        weights: ``[n]``, at least 0.
+
+    Returns:
+        ``[m, d]``: int32 counts, or sums of weights.
+
+    Raises:
+        ValueError: Labels or outcomes out of range, or shapes that do not fit.
+
+    Example:
+        >>> joint_table(jnp.array([0, 1, 1]), jnp.array([0, 0, 2]))
+        Array([[1, 1],
+               [0, 0],
+               [0, 1]], dtype=int32)
+    """
+    d = infer_num_classes(x_hat, num_classes)
+    observed = observe(Delta(num_outcomes), y)
+    check_lengths(x_hat, observed.size, weights)
+    return observed.table(x_hat, d, weights)  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def init(
+    kernel: Kernel,
+    num_classes: int,
+    num_features: int,
+    dtype: Any = None,
+    *,
+    weighted: bool = False,
+) -> GramState:
+    """The state of no records: ``merge``'s neutral element.
+
+    Args:
+        kernel: An explicit kernel.
+        num_classes: ``d``.
+        num_features: ``m``; the number of outcomes for the delta kernel.
+        dtype: Of the sums; default int32 for unweighted delta, else the default float.
+        weighted: Whether updates will carry weights or soft reports.
+
+    Example:
+        >>> init(Delta(3), num_classes=2, num_features=3).sums.shape
+        (2, 3)
+    """
+    counted = takes(kernel) == "categorical" and not weighted
+    dtype = dtype or (jnp.int32 if counted else jnp.result_type(float))
+    return GramState(
+        jnp.zeros((num_classes, num_features), dtype),
+        jnp.zeros(num_classes, jnp.result_type(float) if weighted else jnp.int32),
+    )
+
+
+def update(
+    state: GramState,
+    x_hat: Shaped[ArrayLike, "n ..."],
+    y: Shaped[ArrayLike, "n ..."] | Observed,
+    kernel: Kernel | str,
+    *,
+    weights: Shaped[ArrayLike, " n"] | None = None,
+) -> GramState:
+    """The state with more records added.
+
+    Args:
+        state: From :func:`init` or an earlier update; fixes ``d`` and ``m``.
+        x_hat: Labels ``[n]`` or soft reports ``[n, d]``.
+        y: Observations ``[n, ...]``.
+        kernel: The same explicit kernel in every update.
+        weights: ``[n]``, at least 0.
+
+    Raises:
+        ValueError: The kernel has no features, or shapes or values do not fit.
+
+    Example:
+        >>> state = init(delta := Delta(3), num_classes=2, num_features=3)
+        >>> state = update(state, jnp.array([0, 1]), jnp.array([2, 2]), delta)
+        >>> state.sums
+        Array([[0, 0, 1],
+               [0, 0, 1]], dtype=int32)
+    """
+    d, m = state.sums.shape
+    added = gram_state(x_hat, y, kernel, num_classes=d, weights=weights)
+    if added.sums.shape[1] != m:
+        raise ValueError(
+            f"expected {m} features, got {added.sums.shape[1]}: give the delta kernel its "
+            "num_outcomes"
+        )
+    return merge(state, added)
+
+
+def merge(first: GramState, second: GramState) -> GramState:
+    """The state of both sets of records together. NumPy states stay NumPy, with their dtypes.
+
+    Example:
+        >>> one = GramState(np.ones((2, 2)), np.ones(2))
+        >>> merge(one, one).counts
+        array([2., 2.])
+    """
+    if np.shape(first.sums) != np.shape(second.sums):
+        raise ValueError(
+            f"expected two states of one shape, got sums {np.shape(first.sums)} and "
+            f"{np.shape(second.sums)}"
+        )
+    return GramState(first.sums + second.sums, first.counts + second.counts)
+
+
+def gram_of_state(state: GramState) -> Float[Array, "d d"]:
+    """The plug-in Gram matrix ``sums sums^T / N^2`` (Definition 4.4), for inspection.
+
+    Scores come from the sums themselves (:func:`jgram.determinant.eliminate_sums`): this product
+    squares their condition number.
+
+    Example:
+        >>> gram_of_state(GramState(jnp.array([[1, 0], [0, 3]]), jnp.array([1, 3])))
+        Array([[0.0625, 0.    ],
+               [0.    , 0.5625]], dtype=float32)
+    """
+    means = normalised(*state)
+    return jnp.matmul(means, means.T, precision=HIGHEST)
+
+
+def gram_state(
+    x_hat: Shaped[ArrayLike, "n ..."],
+    y: Shaped[ArrayLike, "n ..."] | Observed,
+    kernel: Kernel | str,
+    *,
+    num_classes: int | None = None,
+    weights: Shaped[ArrayLike, " n"] | None = None,
+) -> GramState:
+    """:class:`GramState` of one batch: ``update(init(...), ...)`` with the sizes inferred.
+
+    Raises:
+        ValueError: The kernel has no features, or shapes or values do not fit.
+    """
+    d = infer_num_classes(x_hat, num_classes)
+    observed = observe(kernel, y)
+    check_lengths(x_hat, observed.size, weights)
+    if isinstance(observed, Pairs):
+        raise ValueError(
+            "expected a kernel with features for a GramState (delta, linear, random features), got "
+            f"{kernel!r}: states of implicit kernels cannot be merged, use gram or RandomFeatures"
+        )
+    return GramState(*observed.class_sums(x_hat, d, weights))
+
+
+def gram(
+    x_hat: Shaped[ArrayLike, "n ..."],
+    y: Shaped[ArrayLike, "n ..."] | Observed,
+    kernel: Kernel | str = rbf,
+    *,
+    num_classes: int | None = None,
+    weights: Shaped[ArrayLike, " n"] | None = None,
+    block_size: int = BLOCK_SIZE,
+) -> Float[Array, "d d"]:
+    """The plug-in Gram matrix of reports (Definitions 4.4 and 4.10).
+
+    ``G[a, b] = (1/N^2) sum over records n reported a and m reported b of K(y_n, y_m)``, the pairs
+    ``n = m`` included, with ``N`` the number of records, or the total weight.
+
+    Args:
+        x_hat: Labels ``[n]`` or soft reports ``[n, d]`` (rows on the simplex).
+        y: Observations ``[n, ...]``.
+        kernel: A kernel, or any function of two observations.
+        num_classes: ``d``, static; inferred outside ``jit``.
+        weights: ``[n]``, at least 0; 0 leaves a record out.
+        block_size: Rows of a tile of an implicit kernel, static. Temporaries hold a few
+            ``block_size**2`` numbers.
+
+    Returns:
+        ``[d, d]``, symmetric, positive semi-definite for a positive definite kernel.
+
+    Raises:
+        ValueError: Shapes or concrete values that do not fit.
+
+    Example:
+        >>> from jgram.kernels import RBF
+        >>> gram(jnp.array([0, 1]), jnp.array([0.0, 0.0]), RBF(1.0))
+        Array([[0.25, 0.25],
+               [0.25, 0.25]], dtype=float32)
+    """
+    d = infer_num_classes(x_hat, num_classes)
+    observed = observe(kernel, y, block_size=block_size)
+    check_lengths(x_hat, observed.size, weights)
+    return observed.class_gram(x_hat, d, weights)
+
+
+def kernel_product(
+    kernel: Kernel,
+    y: Shaped[ArrayLike, "n ..."] | Observed,
+    z: Float[ArrayLike, "n c"],
+    *,
+    block_size: int = BLOCK_SIZE,
+) -> Float[Array, "n c"]:
+    """``K z`` with the kernel matrix ``K[n, n]`` never held.
+
+    Example:
+        >>> from jgram.kernels import RBF
+        >>> kernel_product(RBF(1.0), jnp.zeros(3), jnp.ones((3, 1)))[:, 0]
+        Array([3., 3., 3.], dtype=float32)
+    """
+    return observe(kernel, y, block_size=block_size).product(z)
+
+
+def sharded_gram_state(
+    mesh: Mesh,
+    x_hat: Num[Array, "n ..."],
+    y: Num[Array, "n ..."],
+    kernel: Kernel,
+    *,
+    num_classes: int,
+    weights: Num[Array, " n"] | None = None,
+) -> GramState:
+    """:class:`GramState` by one sum over devices, each with its share of the records.
+
+    Records are split over all axes of the mesh; where they do not divide evenly, the last shard is
+    filled up with records of weight 0. Nothing but the ``[d, m]`` sums travels.
+
+    Args:
+        mesh: Devices, as from ``jax.make_mesh``.
+        x_hat: Labels ``[n]`` or soft reports ``[n, d]``.
+        y: Observations ``[n, ...]``.
+        kernel: An explicit kernel, complete (``Delta(num_outcomes)``).
+        num_classes: ``d``.
+        weights: ``[n]``, at least 0.
+
+    Returns:
+        The state of all records, on every device. Counts are integers for the delta kernel without
+        weights.
+
+    Raises:
+        ValueError: The kernel has no features, or shapes do not fit.
+
+    Example:
+        >>> mesh = jax.make_mesh((1,), ("records",))
+        >>> x_hat, y = jnp.array([0, 1, 1]), jnp.array([0, 0, 1])
+        >>> sharded_gram_state(mesh, x_hat, y, Delta(2), num_classes=2).counts
+        Array([1, 2], dtype=int32)
+    """
+    records = (x_hat, y, jnp.ones(len(x_hat), jnp.int32) if weights is None else weights)
+    missing = -len(x_hat) % mesh.size
+    split = PartitionSpec(mesh.axis_names)
+    shards = jax.device_put(
+        [_fill(jnp.asarray(part), missing) for part in records], NamedSharding(mesh, split)
+    )
+
+    def local(x_hat: Any, y: Any, weights: Any) -> GramState:
+        state = gram_state(x_hat, y, kernel, num_classes=num_classes, weights=weights)
+        return jax.lax.psum(state, mesh.axis_names)
+
+    return jax.shard_map(local, mesh=mesh, in_specs=split, out_specs=PartitionSpec())(*shards)
+
+
+def _fill(values: Array, missing: int) -> Array:
+    return jnp.pad(values, [(0, missing)] + [(0, 0)] * (values.ndim - 1))

@@ -1,0 +1,1 @@
+"""What the paper proves: orderings of reports, guarantees and counterexamples."""

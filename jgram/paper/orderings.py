@@ -1,0 +1,566 @@
+"""Reliability orderings: which of two reports is closer to the truth, when the truth is known.
+
+They are the paper's benchmark for scores, and serve simulations and proofs: small ``[d, d]``
+matrices in float64 on the host. Everything is a function of the *misreport matrix*, the joint
+frequency ``Q[i, j]`` of true label ``i`` and reported label ``j``. Wherever one is asked for,
+integer counts are as good as frequencies.
+
+Four statements of the paper do not hold as written; each has a test with the counterexample.
+
+- The footnote on ``Q_dom``, diagonally dominant matrices are invertible, is true of strictly
+  dominant ones. Membership in ``Q_dom`` therefore asks for invertibility too, and the chain
+  ``Q_L < Q_dom < Q_reg < Q_nonperm`` holds.
+- ``Q_nonperm`` is described as holding "neither a permutation matrix nor an identity matrix".
+  Lemma D.1 and the chain need the truth itself in it: here only permutations other than the
+  identity are left out.
+- Lemma A.3, Proposition B.2 and Lemma D.2 need a *strict* row maximum on the diagonal. With ties
+  two reports in ``Q_reg`` can be relabellings of each other. :func:`blackwell_ordering` leaves
+  permutations out, as a footnote of section 2.3 suggests, and is a strict partial order.
+- Proposition 2.1(2), the Hamming ordering refines the Blackwell ordering: the proof sums a
+  column-stochastic garbling over rows. Under an unbalanced truth a garbling toward the frequent
+  class *lowers* the Hamming distance. It holds where the truth is the most frequent label among
+  the records reported alike, ``Q[i, j] <= Q[j, j]``: on ``Q_dom`` with a balanced truth (``L = 1``)
+  and on the sets ``Q_{L,delta}`` of Theorem 4.2.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from jgram.arrays import Float
+from jgram.gram_matrix import infer_num_classes
+
+__all__ = [
+    "Blackwell",
+    "Comparison",
+    "aspect_ratio",
+    "balance",
+    "blackwell_ordering",
+    "dist_ordering",
+    "exact_match_ordering",
+    "hamming_distance",
+    "hamming_ordering",
+    "is_balanced",
+    "is_diagonally_dominant",
+    "is_independent",
+    "is_nonpermutation",
+    "is_regular",
+    "joint_frequencies",
+    "mean_distance",
+    "misreport_matrix",
+    "reported_given_true",
+    "true_given_reported",
+]
+
+TOLERANCE = 1e-9
+_SUM_TOLERANCE = 1e-6  # of a sum that should be one, float32 inputs included
+
+
+class Comparison(NamedTuple):
+    """The outcome of an ordering by distance to the truth.
+
+    Attributes:
+        dominates: Whether the first report is strictly more reliable.
+        distance: Mean distance of the first report from the truth, per record.
+        other_distance: That of the second.
+    """
+
+    dominates: bool
+    distance: float
+    other_distance: float
+
+
+class Blackwell(NamedTuple):
+    """The outcome of the Blackwell ordering.
+
+    Attributes:
+        dominates: Whether the second report is a garbling of the first, and not a relabelling.
+        garbling: ``T[d, d]``, the only matrix with ``T Q_{reported|true} = Q'_{reported|true}``:
+            column-stochastic if and only if the second report is a garbling of the first. ``None``
+            where the first report is singular.
+        reason: Why, in words.
+    """
+
+    dominates: bool
+    garbling: np.ndarray | None
+    reason: str
+
+
+def misreport_matrix(
+    x: ArrayLike, x_hat: ArrayLike, *, num_classes: int | None = None
+) -> Float[np.ndarray, "d d"]:
+    """Joint frequencies of truth and report, ``Q[i, j] = (1/N) #{n: x_n = i, x_hat_n = j}``.
+
+    Args:
+        x: True labels ``[n]``, 0-based ints.
+        x_hat: Reported labels ``[n]``.
+        num_classes: ``d``; the largest label of either + 1 by default.
+
+    Returns:
+        ``[d, d]``, summing to one.
+
+    Raises:
+        ValueError: Labels out of range, lengths that differ, no records.
+
+    Example:
+        >>> misreport_matrix([0, 0, 1, 1], [0, 1, 1, 1])
+        array([[0.25, 0.25],
+               [0.  , 0.5 ]])
+
+    Reference: section 2.2 of *Data Reliability Scoring*.
+    """
+    x, x_hat = np.asarray(x), np.asarray(x_hat)
+    if x.ndim != 1 or x.shape != x_hat.shape:
+        raise ValueError(
+            f"expected x and x_hat of one shape [n], got {list(x.shape)} and {list(x_hat.shape)}"
+        )
+    d = max(infer_num_classes(x, num_classes), infer_num_classes(x_hat, num_classes))
+    cells = np.ravel_multi_index((x.astype(np.int64), x_hat.astype(np.int64)), (d, d))
+    return joint_frequencies(np.bincount(cells, minlength=d * d).reshape(d, d))
+
+
+def joint_frequencies(misreport: ArrayLike) -> Float[np.ndarray, "d d"]:
+    """A misreport matrix, checked: integer counts are divided by their total.
+
+    Args:
+        misreport: ``[d, d]`` counts, or frequencies that sum to one, of (true, reported).
+
+    Returns:
+        Frequencies ``[d, d]``, float64.
+
+    Raises:
+        ValueError: Not square, negative or infinite entries, frequencies that do not sum to one.
+
+    Example:
+        >>> joint_frequencies([[3, 1], [0, 4]])
+        array([[0.375, 0.125],
+               [0.   , 0.5  ]])
+    """
+    given = np.asarray(misreport)
+    matrix = given.astype(np.float64)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.size == 0:
+        raise ValueError(f"expected a misreport matrix [d, d], got shape {list(matrix.shape)}")
+    if not np.isfinite(matrix).all() or (matrix < 0).any():
+        raise ValueError("expected a misreport matrix of finite entries >= 0")
+    total = matrix.sum()
+    counted = np.issubdtype(given.dtype, np.integer)
+    if total <= 0 or not (counted or abs(total - 1.0) <= _SUM_TOLERANCE):
+        raise ValueError(
+            f"expected joint frequencies of (true, reported) that sum to 1, got {total:.6g}: "
+            "pass integer counts, or divide by the total"
+        )
+    return matrix / total
+
+
+def reported_given_true(misreport: ArrayLike) -> Float[np.ndarray, "d d"]:
+    """``Q_{reported|true}[j, i]``: how often a record truly ``i`` is reported ``j``.
+
+    Args:
+        misreport: ``[d, d]`` counts or frequencies of (true, reported).
+
+    Returns:
+        ``[reported, true]``, column-stochastic.
+
+    Raises:
+        ValueError: A label that is never true: the conditional frequency does not exist.
+
+    Example:
+        >>> reported_given_true([[3, 1], [0, 4]])
+        array([[0.75, 0.  ],
+               [0.25, 1.  ]])
+
+    Reference: section 2.2 and equation (1) of *Data Reliability Scoring*.
+    """
+    joint = joint_frequencies(misreport)
+    return _conditional(joint.T, joint.sum(axis=1), "is never the true label")
+
+
+def true_given_reported(misreport: ArrayLike) -> Float[np.ndarray, "d d"]:
+    """``Q_{true|reported}[i, j]``: how often a record reported ``j`` is truly ``i``.
+
+    Args:
+        misreport: ``[d, d]`` counts or frequencies of (true, reported).
+
+    Returns:
+        ``[true, reported]``, column-stochastic.
+
+    Raises:
+        ValueError: A label that is never reported.
+
+    Example:
+        >>> true_given_reported([[3, 1], [0, 4]])
+        array([[1. , 0.2],
+               [0. , 0.8]])
+
+    Reference: section 2.2 and equation (1) of *Data Reliability Scoring*.
+    """
+    joint = joint_frequencies(misreport)
+    return _conditional(joint, joint.sum(axis=0), "is never reported")
+
+
+def balance(misreport: ArrayLike) -> float:
+    """The smallest ``L`` for which the truth is ``L``-balanced; infinite where a label is missing.
+
+    Example:
+        >>> balance([[3, 1], [0, 2]])
+        2.0
+    """
+    true = joint_frequencies(misreport).sum(axis=1)
+    return float(true.max() / true.min()) if true.min() > 0 else np.inf
+
+
+def is_nonpermutation(misreport: ArrayLike, *, tolerance: float = TOLERANCE) -> bool:
+    """Membership in ``Q_nonperm``: every label occurs, and the report is no relabelling.
+
+    The truth itself is a member (see the module's notes).
+
+    Example:
+        >>> is_nonpermutation(np.eye(2) / 2), is_nonpermutation(np.eye(2)[::-1] / 2)
+        (True, False)
+
+    Reference: section 3 of *Data Reliability Scoring*.
+    """
+    joint = joint_frequencies(misreport)
+    if (joint.sum(axis=1) <= 0).any():
+        return False
+    conditional = reported_given_true(joint)
+    identity = np.abs(conditional - np.eye(len(joint))).max() <= tolerance
+    return bool(identity or not _is_permutation(conditional, tolerance))
+
+
+def is_regular(misreport: ArrayLike, *, tolerance: float = TOLERANCE) -> bool:
+    """Membership in ``Q_reg``: invertible, and ``Q[i, j] <= Q[i, i]`` (row diagonally maximal).
+
+    Args:
+        misreport: ``[d, d]`` counts or frequencies of (true, reported).
+        tolerance: Slack of the inequalities, and the singular value at or below which a matrix
+            counts as singular, both on ``Q_{reported|true}``, so that rare labels weigh the same.
+
+    Example:
+        >>> is_regular([[3, 1], [2, 4]]), is_regular([[1, 3], [2, 4]]), is_regular([[1, 1], [2, 2]])
+        (True, False, False)
+
+    Reference: section 2.3 of *Data Reliability Scoring*.
+    """
+    rows = _invertible_rows(misreport, tolerance)
+    return rows is not None and bool((rows <= np.diag(rows)[:, None] + tolerance).all())
+
+
+def is_diagonally_dominant(misreport: ArrayLike, *, tolerance: float = TOLERANCE) -> bool:
+    """Membership in ``Q_dom``: invertible, and at least half of each true label is reported truly.
+
+    Example:
+        >>> is_diagonally_dominant([[3, 2], [1, 4]]), is_diagonally_dominant([[2, 2], [2, 2]])
+        (True, False)
+
+    Reference: section 3 of *Data Reliability Scoring*.
+    """
+    rows = _invertible_rows(misreport, tolerance)
+    return rows is not None and bool((2 * np.diag(rows) >= 1 - tolerance).all())
+
+
+def is_balanced(
+    misreport: ArrayLike, largest_ratio: float, delta: float = 1.0, *, tolerance: float = TOLERANCE
+) -> bool:
+    """Membership in ``Q_{L,delta}``, and in ``Q_L`` for ``delta = 1``.
+
+    Diagonally dominant, the truth ``L``-balanced (``q(i) <= L q(j)`` for all labels), and at most
+    ``delta N`` records misreported.
+
+    Args:
+        misreport: ``[d, d]`` counts or frequencies of (true, reported).
+        largest_ratio: ``L``, at least 1.
+        delta: Largest share of misreported records.
+        tolerance: Relative slack of the ratio, absolute slack of the share.
+
+    Raises:
+        ValueError: ``L`` below 1, ``delta`` outside [0, 1].
+
+    Example:
+        >>> is_balanced([[9, 1], [0, 5]], 2.0), is_balanced([[9, 1], [0, 5]], 2.0, delta=0.05)
+        (True, False)
+
+    Reference: section 3 of *Data Reliability Scoring*.
+    """
+    if not (largest_ratio >= 1.0 and 0.0 <= delta <= 1.0):
+        raise ValueError(
+            f"expected L >= 1 and delta in [0, 1], got L={largest_ratio} and delta={delta}"
+        )
+    return (
+        is_diagonally_dominant(misreport, tolerance=tolerance)
+        and balance(misreport) <= largest_ratio * (1.0 + tolerance)
+        and hamming_distance(misreport) <= delta + tolerance
+    )
+
+
+def is_independent(experiment: ArrayLike, *, tolerance: float = TOLERANCE) -> bool:
+    """Membership in ``P_indep``: the columns of the experiment are linearly independent.
+
+    Args:
+        experiment: ``P[m, d]``, column ``x`` the distribution of the observation given ``x``.
+        tolerance: Smallest singular value, columns scaled to unit length, that counts as zero.
+
+    Raises:
+        ValueError: Columns that are no distributions.
+
+    Example:
+        >>> is_independent([[0.9, 0.2], [0.1, 0.8]]), is_independent([[0.5, 0.5], [0.5, 0.5]])
+        (True, False)
+
+    Reference: section 3 of *Data Reliability Scoring*.
+    """
+    columns = check_experiment(experiment)
+    columns = columns / np.linalg.norm(columns, axis=0)
+    if columns.shape[0] < columns.shape[1]:
+        return False
+    return bool(np.linalg.svd(columns, compute_uv=False).min() > tolerance)
+
+
+def check_experiment(experiment: ArrayLike) -> Float[np.ndarray, "m d"]:
+    """An experiment ``P[m, d]`` as float64, its columns checked to be distributions."""
+    columns = np.asarray(experiment, np.float64)
+    if columns.ndim != 2 or columns.size == 0:
+        raise ValueError(f"expected an experiment [m, d], got shape {list(columns.shape)}")
+    sums = columns.sum(axis=0)
+    if not ((columns >= 0).all() and (np.abs(sums - 1.0) <= _SUM_TOLERANCE).all()):
+        raise ValueError(
+            "expected an experiment P[y, x] with columns >= 0 that sum to 1, got column sums "
+            f"{np.array2string(sums, precision=4)}: transpose a row-stochastic one"
+        )
+    return columns
+
+
+def mean_distance(misreport: ArrayLike, distance: ArrayLike) -> float:
+    """Mean distance of the report from the truth, ``<Q, dist>_F = (1/N) sum dist(x_hat_n, x_n)``.
+
+    Args:
+        misreport: ``[d, d]`` counts or frequencies of (true, reported).
+        distance: Semimetric ``[d, d]``: symmetric, zero on the diagonal and only there.
+
+    Raises:
+        ValueError: ``distance`` is no semimetric on ``d`` labels.
+
+    Example:
+        >>> mean_distance([[3, 1], [0, 4]], [[0, 2], [2, 0]])
+        0.25
+
+    Reference: section 2.3 and appendix C of *Data Reliability Scoring*.
+    """
+    joint = joint_frequencies(misreport)
+    return float(np.sum(joint * _semimetric(distance, len(joint))))
+
+
+def hamming_distance(misreport: ArrayLike) -> float:
+    """Share of misreported records, ``1 - Tr(Q)``.
+
+    Example:
+        >>> hamming_distance([[3, 1], [0, 4]])
+        0.125
+    """
+    joint = joint_frequencies(misreport)
+    return mean_distance(joint, _discrete(len(joint)))
+
+
+def aspect_ratio(distance: ArrayLike) -> float:
+    """``Delta``: the largest distance over the smallest between different labels.
+
+    Example:
+        >>> aspect_ratio([[0, 1, 2], [1, 0, 1], [2, 1, 0]])
+        2.0
+
+    Reference: Theorem 4.2(3) of *Data Reliability Scoring*.
+    """
+    matrix = _semimetric(distance, len(np.asarray(distance)))
+    apart = matrix[~np.eye(len(matrix), dtype=bool)]
+    return float(apart.max() / apart.min()) if apart.size else 1.0
+
+
+def exact_match_ordering(
+    misreport: ArrayLike, other: ArrayLike, *, tolerance: float = TOLERANCE
+) -> Comparison:
+    """The first report is the truth and the second is not.
+
+    Args:
+        misreport: ``[d, d]`` counts or frequencies of (true, reported), first report.
+        other: That of the second report, on the same truth.
+        tolerance: Share of misreported records that counts as none.
+
+    Returns:
+        :class:`Comparison` with the shares of misreported records.
+
+    Raises:
+        ValueError: Matrices of different truths or sizes.
+
+    Example:
+        >>> exact_match_ordering([[4, 0], [0, 4]], [[3, 1], [0, 4]]).dominates
+        True
+
+    Reference: section 2.3 and Proposition B.1 of *Data Reliability Scoring*.
+    """
+    joint, other_joint = _same_truth(misreport, other)
+    distance, other_distance = hamming_distance(joint), hamming_distance(other_joint)
+    return Comparison(distance <= tolerance < other_distance, distance, other_distance)
+
+
+def blackwell_ordering(
+    misreport: ArrayLike, other: ArrayLike, *, tolerance: float = TOLERANCE
+) -> Blackwell:
+    """The second report is the first one garbled: ``Q'_{reported|true} = T Q_{reported|true}``.
+
+    With an invertible first report there is one candidate,
+    ``T = Q'_{reported|true} Q_{reported|true}^{-1}``; its columns sum to one by construction, so
+    what remains is its sign. Both reports have to be in ``Q_reg``. A permutation ``T`` does not
+    count (see the module's notes; the paper leaves out the identity alone).
+
+    Args:
+        misreport: ``[d, d]`` counts or frequencies of (true, reported), first report.
+        other: That of the second report, on the same truth.
+        tolerance: Slack of all inequalities.
+
+    Returns:
+        :class:`Blackwell` with ``T``, the proof either way.
+
+    Raises:
+        ValueError: Matrices of different truths or sizes.
+
+    Example:
+        >>> result = blackwell_ordering([[4, 0], [0, 4]], [[3, 1], [1, 3]])
+        >>> result.dominates, result.garbling
+        (True, array([[0.75, 0.25],
+               [0.25, 0.75]]))
+
+    Reference: section 2.3 and Proposition B.2 of *Data Reliability Scoring*.
+    """
+    joint, other_joint = _same_truth(misreport, other)
+    rows = _invertible_rows(joint, tolerance)
+    if rows is None:
+        return Blackwell(False, None, "the first report is singular")
+    garbling = np.linalg.solve(rows, _rows(other_joint)).T
+    if not is_regular(joint, tolerance=tolerance):
+        return Blackwell(False, garbling, "the first report is not diagonally maximal")
+    if not is_regular(other_joint, tolerance=tolerance):
+        return Blackwell(False, garbling, "the second report is not in Q_reg")
+    if garbling.min() < -tolerance:
+        return Blackwell(
+            False,
+            garbling,
+            f"the only candidate garbling has a negative entry {garbling.min():.3g}",
+        )
+    if _is_permutation(garbling, tolerance):
+        return Blackwell(False, garbling, "the reports are relabellings of each other")
+    return Blackwell(True, garbling, "the second report is the first one garbled")
+
+
+def dist_ordering(
+    misreport: ArrayLike,
+    other: ArrayLike,
+    distance: ArrayLike,
+    *,
+    alpha: float = 1.0,
+    tolerance: float = TOLERANCE,
+) -> Comparison:
+    """The first report is closer to the truth: ``<Q, dist>_F < alpha <Q', dist>_F``.
+
+    Args:
+        misreport: ``[d, d]`` counts or frequencies of (true, reported), first report.
+        other: That of the second report, on the same truth.
+        distance: Semimetric ``[d, d]``.
+        alpha: In (0, 1]; the smaller, the fewer pairs are ordered.
+        tolerance: Differences up to this, relative to the largest distance, are ties.
+
+    Returns:
+        :class:`Comparison` with the mean distances.
+
+    Raises:
+        ValueError: Matrices of different truths or sizes, no semimetric, ``alpha`` out of range.
+
+    Example:
+        >>> dist_ordering([[4, 0], [1, 3]], [[3, 1], [1, 3]], [[0, 2], [2, 0]])
+        Comparison(dominates=True, distance=0.25, other_distance=0.5)
+
+    Reference: section 2.3 and Proposition B.3 of *Data Reliability Scoring*.
+    """
+    if not 0.0 < alpha <= 1.0:
+        raise ValueError(f"expected alpha in (0, 1], got {alpha}")
+    joint, other_joint = _same_truth(misreport, other)
+    near, far = mean_distance(joint, distance), mean_distance(other_joint, distance)
+    slack = tolerance * float(np.max(distance))
+    return Comparison(near < alpha * far - slack, near, far)
+
+
+def hamming_ordering(
+    misreport: ArrayLike, other: ArrayLike, *, alpha: float = 1.0, tolerance: float = TOLERANCE
+) -> Comparison:
+    """The first report has fewer errors: :func:`dist_ordering` under the discrete metric.
+
+    Example:
+        >>> hamming_ordering([[4, 0], [1, 3]], [[3, 1], [1, 3]])
+        Comparison(dominates=True, distance=0.125, other_distance=0.25)
+
+    Reference: section 2.3 of *Data Reliability Scoring*.
+    """
+    d = len(np.asarray(misreport))
+    return dist_ordering(misreport, other, _discrete(d), alpha=alpha, tolerance=tolerance)
+
+
+def _conditional(table: np.ndarray, totals: np.ndarray, wrong: str) -> np.ndarray:
+    if (totals <= 0).any():
+        raise ValueError(
+            f"expected every label at least once, but label {int(np.argmin(totals))} {wrong}: "
+            "conditional frequencies do not exist; leave the label out"
+        )
+    return table / totals
+
+
+def _rows(joint: np.ndarray) -> np.ndarray:
+    """The row-stochastic ``Pr[reported | true]``, label by label."""
+    return joint / joint.sum(axis=1, keepdims=True)
+
+
+def _invertible_rows(misreport: ArrayLike, tolerance: float) -> np.ndarray | None:
+    """The report's rows, or ``None`` where it is singular (a label that is never true included)."""
+    joint = joint_frequencies(misreport)
+    if (joint.sum(axis=1) <= 0).any():
+        return None
+    rows = _rows(joint)
+    return rows if np.linalg.svd(rows, compute_uv=False).min() > tolerance else None
+
+
+def _is_permutation(matrix: np.ndarray, tolerance: float) -> bool:
+    nearest = matrix.argmax(axis=0)
+    expected = np.eye(len(matrix))[:, nearest]
+    return len(set(nearest)) == len(matrix) and bool(np.abs(matrix - expected).max() <= tolerance)
+
+
+def _discrete(num_classes: int) -> np.ndarray:
+    return 1.0 - np.eye(num_classes)
+
+
+def _semimetric(distance: Any, num_classes: int) -> np.ndarray:
+    matrix = np.asarray(distance, np.float64)
+    if matrix.shape != (num_classes, num_classes):
+        raise ValueError(
+            f"expected a distance [{num_classes}, {num_classes}], got shape {list(matrix.shape)}"
+        )
+    apart = ~np.eye(num_classes, dtype=bool)
+    if not np.isfinite(matrix).all() or (matrix[apart] <= 0).any():
+        raise ValueError("expected a semimetric: finite, above 0 between different labels")
+    if np.diag(matrix).any() or (matrix != matrix.T).any():
+        raise ValueError("expected a semimetric: symmetric and 0 on the diagonal")
+    return matrix
+
+
+def _same_truth(misreport: ArrayLike, other: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    joint, other_joint = joint_frequencies(misreport), joint_frequencies(other)
+    if joint.shape != other_joint.shape:
+        raise ValueError(
+            f"expected two misreport matrices of one size, got {len(joint)} and {len(other_joint)}"
+        )
+    gap = np.abs(joint.sum(axis=1) - other_joint.sum(axis=1)).max()
+    if gap > _SUM_TOLERANCE:
+        raise ValueError(
+            "expected two reports on the same truth, but the true frequencies (row sums) differ by "
+            f"{gap:.3g}"
+        )
+    return joint, other_joint

@@ -1,0 +1,77 @@
+"""The names that stand at the root: ``jgram.score`` is what ``jgram.public.score`` is."""
+
+from jgram import (
+    dependence,
+    determinant,
+    findings,
+    gram_matrix,
+    influences,
+    kernels,
+    noise,
+    observed,
+    scores,
+    simulate,
+    stratified,
+    uncertainty,
+)
+from jgram.annotators import rank_annotators
+from jgram.findings import Finding
+from jgram.gram_matrix import gram
+from jgram.influences import influence
+from jgram.kernels import (
+    RBF,
+    Delta,
+    Linear,
+    PseudoPosterior,
+    RandomFeatures,
+    delta,
+    linear,
+    rbf,
+)
+from jgram.label_issues import label_issues
+from jgram.noise import bootstrap, noise_floor
+from jgram.observed import observe
+from jgram.paper import guarantees, orderings
+from jgram.report import Ranking, ScoreReport, rank_reports, score
+from jgram.scores import plugin_log_score, plugin_score
+from jgram.stratified import stratified_matching_score
+
+__all__ = [
+    "RBF",
+    "Delta",
+    "Finding",
+    "Linear",
+    "PseudoPosterior",
+    "RandomFeatures",
+    "Ranking",
+    "ScoreReport",
+    "bootstrap",
+    "delta",
+    "dependence",
+    "determinant",
+    "findings",
+    "gram",
+    "gram_matrix",
+    "guarantees",
+    "influence",
+    "influences",
+    "kernels",
+    "label_issues",
+    "linear",
+    "noise",
+    "noise_floor",
+    "observe",
+    "observed",
+    "orderings",
+    "plugin_log_score",
+    "plugin_score",
+    "rank_annotators",
+    "rank_reports",
+    "rbf",
+    "score",
+    "scores",
+    "simulate",
+    "stratified",
+    "stratified_matching_score",
+    "uncertainty",
+]

@@ -1,0 +1,273 @@
+"""Manipulation policies: row-stochastic matrices, and the two samplers that apply them.
+
+A policy is ``policy[x, z] = Pr[Z = z | x]``. Reports keep the truth with probability ``1 - p`` and
+follow the policy otherwise: ``mix(policy, p)``. The normal manipulation is of that form too,
+through the normal distribution function. ``corrupt`` draws reports record by record,
+``corrupt_counts`` draws the contingency tables that millions of records would give, at a cost that
+does not depend on their number.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jgram.arrays import Array, Float, Int, Key, is_concrete
+from jgram.simulate.sampling import multinomial
+
+__all__ = [
+    "MIXED_AS_PUBLISHED",
+    "asymmetric_neighbour",
+    "corrupt",
+    "corrupt_counts",
+    "group_up_down",
+    "merge_classes",
+    "mix",
+    "mixed",
+    "normal",
+    "row_similar",
+    "uniform",
+]
+
+MIXED_AS_PUBLISHED: Mapping[str, float] = MappingProxyType(
+    {"off": 1.2, "diagonal": 25.0, "local": 5.0, "up": 1.0, "default": 0.2}
+)
+"""Arguments of :func:`mixed` in the published code, where they differ from the text's."""
+
+
+def mix(policy: Float[Array, "d d"], p: Float[Array, ""] | float) -> Float[Array, "d d"]:
+    """Reports that follow a policy with probability ``p``: ``(1 - p) I + p policy``.
+
+    Example:
+        >>> mix(uniform(2), 0.5)
+        Array([[0.75, 0.25],
+               [0.25, 0.75]], dtype=float32)
+
+    Reference: the uniform misreport equation of section 5.1.
+    """
+    policy = jnp.asarray(policy)
+    return (1.0 - p) * jnp.eye(len(policy), dtype=policy.dtype) + p * policy
+
+
+def uniform(num_classes: int) -> Float[Array, "d d"]:
+    """Any label, the true one included, with equal probability ("Random").
+
+    Example:
+        >>> uniform(2)
+        Array([[0.5, 0.5],
+               [0.5, 0.5]], dtype=float32)
+    """
+    return jnp.ones((num_classes, num_classes)) / num_classes
+
+
+def asymmetric_neighbour(num_classes: int, probability: float = 0.85) -> Float[Array, "d d"]:
+    """The next label (the last stays) with the probability, else any other label alike.
+
+    Example:
+        >>> asymmetric_neighbour(3)[0]
+        Array([0.   , 0.925, 0.075], dtype=float32)
+    """
+    labels = jnp.arange(num_classes)
+    others = (1.0 - jnp.eye(num_classes)) * (1.0 - probability) / max(num_classes - 1, 1)
+    return others + probability * _to(jnp.minimum(labels + 1, num_classes - 1))
+
+
+def row_similar(experiment: Float[Array, "m d"]) -> Float[Array, "d d"]:
+    """The other label whose observation distribution has the largest cosine with one's own.
+
+    Args:
+        experiment: ``P[y, x]``, columns are the labels' distributions (the published code, which
+            names this policy, holds it transposed: there they are rows).
+
+    Example:
+        >>> row_similar(jnp.array([[0.9, 0.8, 0.0], [0.1, 0.2, 1.0]]))
+        Array([[0., 1., 0.],
+               [1., 0., 0.],
+               [0., 1., 0.]], dtype=float32)
+    """
+    unit = experiment / jnp.linalg.norm(experiment, axis=0)
+    cosine = jnp.matmul(unit.T, unit, precision=jax.lax.Precision.HIGHEST)
+    d = len(cosine)
+    return _to(jnp.argmax(jnp.where(jnp.eye(d, dtype=bool), -jnp.inf, cosine), axis=1))
+
+
+def merge_classes(num_classes: int, first: int = 0, second: int = 1) -> Float[Array, "d d"]:
+    """Two labels become the first of them, the others stay ("Merge 0/1 to 0").
+
+    Example:
+        >>> merge_classes(3)
+        Array([[1., 0., 0.],
+               [1., 0., 0.],
+               [0., 0., 1.]], dtype=float32)
+    """
+    labels = jnp.arange(num_classes)
+    return _to(jnp.where(labels == second, first, labels))
+
+
+def group_up_down(num_classes: int) -> Float[Array, "d d"]:
+    """One label up or one down, each with probability 1/2; the ends stay instead of leaving.
+
+    Example:
+        >>> group_up_down(3)
+        Array([[0.5, 0.5, 0. ],
+               [0.5, 0. , 0.5],
+               [0. , 0.5, 0.5]], dtype=float32)
+    """
+    labels = jnp.arange(num_classes)
+    up, down = jnp.minimum(labels + 1, num_classes - 1), jnp.maximum(labels - 1, 0)
+    return 0.5 * (_to(up) + _to(down))
+
+
+def mixed(
+    key: Key[Array, ""],
+    num_classes: int,
+    *,
+    off: float = 0.2,
+    diagonal: float = 6.0,
+    local: float = 1.0,
+    up: float = 0.4,
+    growth: float = 0.5,
+    default: float = 0.6,
+    default_label: int = 0,
+) -> Float[Array, "d d"]:
+    """A policy like a human labeller's: rows drawn from Dirichlet distributions.
+
+    Row ``i`` is Dirichlet with weights ``off + diagonal 1[j=i] + local exp(-ring(i,j)) + up
+    exp(growth (j-i)) + default 1[j=default_label]``: mostly right, confused with neighbours on the
+    ring, mildly upcoded, biased to a default label.
+
+    Args:
+        key: A typed ``jax.random.key``.
+        num_classes: ``d``.
+        off: Weight of every label (alpha_off).
+        diagonal: Weight of the true label (alpha_diag).
+        local: Weight of near labels on the ring (lambda_loc).
+        up: Weight of higher labels (lambda_up).
+        growth: Rate at which it grows with the distance (gamma).
+        default: Weight of the default label (lambda_def).
+        default_label: The label everybody falls back to (j_0).
+
+    Returns:
+        ``[d, d]``, one draw. The defaults are the text's; the published code has others:
+        ``mixed(key, d, **MIXED_AS_PUBLISHED)``.
+
+    Example:
+        >>> policy = mixed(jax.random.key(0), 5)
+        >>> bool(jnp.allclose(policy.sum(axis=1), 1.0))
+        True
+    """
+    i, j = jnp.mgrid[:num_classes, :num_classes]
+    ring = jnp.minimum(abs(i - j), num_classes - abs(i - j))
+    weights = (
+        off
+        + diagonal * (i == j)
+        + local * jnp.exp(-1.0 * ring)
+        + up * jnp.exp(growth * (j - i))
+        + default * (j == default_label)
+    )
+    return jax.random.dirichlet(key, weights)
+
+
+def normal(num_classes: int, sigma: Float[Array, ""] | float) -> Float[Array, "d d"]:
+    """Labels blurred by a normal error, ``clip(round(N(x, sigma)))``, as a transition matrix.
+
+    ``Pr[z | x] = F((z - x + 1/2) / sigma) - F((z - x - 1/2) / sigma)`` with the normal distribution
+    function ``F``, the tails added to the end labels. It is a transition, not a policy to mix.
+
+    Example:
+        >>> [f"{probability:.4f}" for probability in normal(3, 0.5)[0]]
+        ['0.8413', '0.1573', '0.0013']
+
+    Reference: the normal misreport equation of the appendix.
+    """
+    labels = jnp.arange(num_classes)
+    edges = (jnp.arange(1, num_classes) - 0.5 - labels[:, None]) / sigma
+    below = jax.scipy.special.ndtr(edges)
+    ends = jnp.zeros((num_classes, 1)), jnp.ones((num_classes, 1))
+    return jnp.diff(jnp.concatenate([ends[0], below, ends[1]], axis=1), axis=1)
+
+
+def corrupt(
+    key: Key[Array, ""], x: Int[Array, " n"], transition: Float[Array, "d d"]
+) -> Int[Array, " n"]:
+    """Reports drawn record by record: ``x_hat ~ transition[x]``, one uniform a record.
+
+    Args:
+        key: A typed ``jax.random.key``.
+        x: True labels ``[n]``, 0-based.
+        transition: Row-stochastic ``[d, d]``.
+
+    Returns:
+        ``[n]`` int32.
+
+    Raises:
+        ValueError: The transition is not square, or, where concrete, not row-stochastic.
+
+    Example:
+        >>> corrupt(jax.random.key(0), jnp.array([0, 1, 2]), merge_classes(3))
+        Array([0, 0, 2], dtype=int32)
+    """
+    transition = _checked(transition)
+    reached = jnp.cumsum(transition, axis=1)
+    thresholds = (reached / reached[:, -1:])[:, :-1]
+    draw = jax.random.uniform(key, jnp.shape(x), transition.dtype)
+    return jnp.sum(draw[:, None] >= thresholds[jnp.asarray(x)], axis=1, dtype=jnp.int32)
+
+
+def corrupt_counts(
+    key: Key[Array, ""], counts: Int[Array, "d ..."], transition: Float[Array, "d d"]
+) -> Int[Array, "d ... d"]:
+    """The contingency table of the reports that :func:`corrupt` would draw, without the records.
+
+    Args:
+        key: A typed ``jax.random.key``.
+        counts: Records by true label and anything else, ``[d, ...]``; an outcome axis gives
+            ``[d, m]``. Integers, exact up to ``2^31``.
+        transition: Row-stochastic ``[d, d]``.
+
+    Returns:
+        int32 ``[d, ..., d]``: the same records by report as well. The sum over the last axis is
+        ``counts``.
+
+    Raises:
+        ValueError: Shapes that do not fit, or, where concrete, negative counts or rows that do not
+            sum to one.
+
+    Example:
+        >>> corrupt_counts(jax.random.key(0), jnp.array([10, 20]), merge_classes(2))
+        Array([[10,  0],
+               [20,  0]], dtype=int32)
+    """
+    transition, counts = _checked(transition), jnp.asarray(counts)
+    if counts.ndim == 0 or len(counts) != len(transition):
+        raise ValueError(
+            f"expected counts [{len(transition)}, ...] for a transition of {len(transition)} "
+            f"classes, got shape {list(counts.shape)}"
+        )
+    if not jnp.issubdtype(counts.dtype, jnp.integer):
+        raise ValueError(f"expected integer counts, got {counts.dtype}: round them first")
+    if is_concrete(counts) and np.asarray(counts).min(initial=0) < 0:
+        raise ValueError(f"expected counts >= 0, got {np.asarray(counts).min()}")
+    return multinomial(key, counts, jnp.expand_dims(transition, range(1, counts.ndim)))
+
+
+def _to(target: Int[Array, " d"]) -> Float[Array, "d d"]:
+    """The policy that always reports ``target[x]``."""
+    return jax.nn.one_hot(target, len(target))
+
+
+def _checked(transition: Float[Array, "d d"]) -> Float[Array, "d d"]:
+    transition = jnp.asarray(transition)
+    if transition.ndim != 2 or transition.shape[0] != transition.shape[1]:
+        raise ValueError(f"expected a transition [d, d], got shape {list(transition.shape)}")
+    if is_concrete(transition):
+        values = np.asarray(transition)
+        off = np.abs(values.sum(axis=1) - 1.0).max(initial=0.0)
+        if not (values >= 0).all() or not off <= 1e-4:
+            raise ValueError(
+                "expected a row-stochastic transition (entries >= 0, rows summing to 1), got a "
+                f"smallest entry {values.min():.3g} and a row sum off by {off:.3g}"
+            )
+    return transition

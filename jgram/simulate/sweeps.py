@@ -1,0 +1,299 @@
+"""Sweeps: thousands of corrupted reports at once.
+
+Scores of categorical observations, Hamming and l2 errors are functions of the contingency table
+alone, so a sweep draws tables, not records: truth ``counts[x, y]`` and a transition give
+``counts[x, y, x_hat]`` exactly (:func:`jgram.simulate.policies.corrupt_counts`), at a cost
+independent of the number of records (:func:`sweep`). Continuous observations need the records, with
+the kernel evaluated once for all reports (:func:`sweep_records`). Sweeps run in 64-bit arithmetic,
+whatever ``jax_enable_x64`` says.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jgram.arrays import Array, Float, Int, Key, Num
+from jgram.determinant import log_determinant_of_sums
+from jgram.kernels import Kernel
+from jgram.observed import observe
+from jgram.simulate.policies import corrupt, corrupt_counts
+
+__all__ = [
+    "Trial",
+    "sweep",
+    "sweep_records",
+    "table_log_score",
+    "tidy",
+    "trial",
+    "trial_key",
+]
+
+TableScore = Callable[[Array], Array]
+
+
+class Trial(NamedTuple):
+    """Corrupted reports against the truth: scalars, or arrays ``[..., trials]`` from a sweep.
+
+    Attributes:
+        scores: One number for each score asked for.
+        hamming: Number of records whose report is not the truth.
+        l2: Euclidean distance between the label vectors.
+    """
+
+    scores: dict[str, Any]
+    hamming: Any
+    l2: Any
+
+
+def table_log_score(table: Num[Array, "m d"]) -> Float[Array, ""]:
+    """Plug-in log score under the delta kernel, of a table of counts or masses (Definition 4.4).
+
+    Example:
+        >>> print(f"{table_log_score(jnp.array([[2, 0], [0, 2]])):.4f}")
+        -2.7726
+    """
+    table = jnp.asarray(table)
+    return log_determinant_of_sums(table.T / jnp.sum(table))
+
+
+def trial_key(key: Key[Array, ""], cell: Int[Array, ""] | int, number: Int[Array, ""] | int):
+    """The key of one trial of one cell of a sweep: ``fold_in(fold_in(key, cell), number)``.
+
+    Args:
+        key: The sweep's key.
+        cell: Flat index of the transition, over its leading axes in row-major order.
+        number: Number of the trial.
+    """
+    return jax.random.fold_in(jax.random.fold_in(key, cell), number)
+
+
+def trial(
+    key: Key[Array, ""],
+    counts: Int[Array, "d m"],
+    transition: Float[Array, "d d"],
+    scores: Mapping[str, TableScore],
+) -> Trial:
+    """One corrupted report: its scores and its errors.
+
+    ``trial(trial_key(key, cell, number), counts, transitions[cell], scores)`` under
+    ``jax.enable_x64(True)`` is the sweep's entry ``[cell, number]``, alone.
+
+    Args:
+        key: A typed ``jax.random.key``, as from :func:`trial_key`.
+        counts: Truth ``counts[x, y]``.
+        transition: Row-stochastic ``[d, d]``.
+        scores: Functions of a contingency table ``[m, d]`` of outcomes and reports.
+
+    Returns:
+        A :class:`Trial` of scalars.
+
+    Example:
+        >>> from jgram.simulate.policies import mix, uniform
+        >>> counts = jnp.array([[50, 0], [0, 50]])
+        >>> int(trial(jax.random.key(0), counts, mix(uniform(2), 0.0), {}).hamming)
+        0
+    """
+    sample = corrupt_counts(key, counts, transition)
+    table = jnp.sum(sample, axis=0)
+    misreports = jnp.sum(sample, axis=1)
+    labels = jnp.arange(len(transition))
+    distances = (labels[:, None] - labels) ** 2
+    return Trial(
+        {name: score(table) for name, score in scores.items()},
+        jnp.sum(jnp.where(distances > 0, misreports, 0)),
+        jnp.sqrt(jnp.sum(misreports * distances.astype(jnp.result_type(float)))),
+    )
+
+
+def sweep(
+    key: Key[Array, ""],
+    counts: Int[Array, "... d m"],
+    transitions: Float[Array, "... d d"],
+    scores: Mapping[str, TableScore],
+    *,
+    trials: int,
+    memory: float = 2.0**28,
+    progress: str | None = None,
+) -> Trial:
+    """Trials of every transition: all policies and levels at once, on one device.
+
+    One compiled call a chunk of reports. Each trial of each cell has its own key
+    (:func:`trial_key`), so results depend neither on the chunks nor on what else is swept.
+
+    Args:
+        key: A typed ``jax.random.key``.
+        counts: Truth ``counts[x, y]`` of one data set, ``[d, m]``, or of one data set a trial,
+            ``[trials, d, m]``.
+        transitions: Row-stochastic ``[..., d, d]``, for instance ``[policies, levels, d, d]``.
+        scores: Functions of a contingency table ``[m, d]``, by name. Pass the same function
+            objects again and nothing is recompiled.
+        trials: Trials of every cell.
+        memory: Bytes that a chunk's samples may take.
+        progress: What to call a progress bar (needs rich); none unless given.
+
+    Returns:
+        A :class:`Trial` of NumPy arrays ``[..., trials]``.
+
+    Raises:
+        ValueError: Shapes that do not fit.
+
+    Example:
+        >>> from jgram.simulate.policies import mix, uniform
+        >>> transitions = jnp.stack([mix(uniform(2), p) for p in (0.0, 0.5, 1.0)])
+        >>> truth = jnp.array([[60, 20], [10, 70]])
+        >>> found = sweep(jax.random.key(0), truth, transitions, {"log": table_log_score}, trials=9)
+        >>> found.scores["log"].shape
+        (3, 9)
+    """
+    counts, transitions = jnp.asarray(counts), jnp.asarray(transitions)
+    *shape, d, _ = transitions.shape
+    if counts.ndim not in (2, 3) or counts.shape[-2] != d or transitions.shape[-1] != d:
+        raise ValueError(
+            f"expected counts [d, m] or [trials, d, m] and transitions [..., d, d], got "
+            f"{list(counts.shape)} and {list(transitions.shape)}"
+        )
+    if counts.ndim == 3 and len(counts) != trials:
+        raise ValueError(f"expected counts of {trials} trials, got {len(counts)}")
+    named = tuple(scores.items())
+    with jax.enable_x64(True):
+        return _in_chunks(
+            lambda cells, numbers: _chunk(key, counts, transitions, cells, numbers, named),
+            shape,
+            trials,
+            memory / (64.0 * d * d * counts.shape[-1]),  # bytes of a report's uniforms and samples
+            progress,
+        )
+
+
+def sweep_records(
+    key: Key[Array, ""],
+    x: Int[Array, " n"],
+    y: Num[Array, "n ..."],
+    transitions: Float[Array, "... d d"],
+    kernel: Kernel,
+    *,
+    trials: int,
+    memory: float = 2.0**28,
+    progress: str | None = None,
+) -> Trial:
+    """The sweep for observations that no table holds: plug-in log scores under any kernel.
+
+    Reports are drawn record by record with ``y`` shared by all of them: the features of an explicit
+    kernel, and each entry of the kernel matrix of an implicit one, are evaluated once a chunk.
+
+    Args:
+        key: A typed ``jax.random.key``.
+        x: True labels ``[n]``.
+        y: Observations ``[n, ...]``.
+        transitions: Row-stochastic ``[..., d, d]``.
+        kernel: A kernel, or any function of two observations.
+        trials: Trials of every transition, keys as in :func:`sweep`.
+        memory: Bytes that a chunk's reports may take.
+        progress: What to call a progress bar (needs rich); none unless given.
+
+    Returns:
+        A :class:`Trial` of NumPy arrays ``[..., trials]``; the score is called ``log_score``.
+
+    Example:
+        >>> from jgram.kernels import RBF
+        >>> from jgram.simulate.policies import normal
+        >>> x = jnp.arange(40) % 2
+        >>> sweep_records(
+        ...     jax.random.key(0), x, 1.0 * x, normal(2, 0.5), RBF(1.0), trials=3
+        ... ).scores["log_score"].shape
+        (3,)
+    """
+    transitions = jnp.asarray(transitions)
+    *shape, d, _ = transitions.shape
+    with jax.enable_x64(True):
+        observed = observe(kernel, jnp.asarray(y, float))
+        return _in_chunks(
+            lambda cells, numbers: _record_chunk(key, x, observed, transitions, cells, numbers),
+            shape,
+            trials,
+            memory / (16.0 * len(x) * d),
+            progress,
+        )
+
+
+def _in_chunks(evaluate, shape, trials, at_once, progress):
+    """All trials of all cells, ``at_once`` a call; NumPy arrays ``[*shape, trials]``.
+
+    Cell by cell, so that a call holds few cells: its loops end when the slowest of them does.
+    """
+    total = math.prod(shape) * trials
+    chunks = math.ceil(total / max(1, int(at_once)))
+    size = math.ceil(total / chunks)
+    starts = range(0, total, size)
+    if progress is not None and chunks > 1:
+        from rich.progress import track
+
+        starts = track(starts, description=progress, transient=True)
+    found = [
+        evaluate(*divmod(np.minimum(np.arange(start, start + size), total - 1), trials))
+        for start in starts
+    ]
+    return jax.tree.map(
+        lambda *parts: np.concatenate(parts)[:total].reshape(*shape, trials), *found
+    )
+
+
+@partial(jax.jit, static_argnames="scores")
+def _chunk(key, counts, transitions, cells, numbers, scores):
+    transitions = transitions.reshape(-1, *transitions.shape[-2:])
+
+    def one(cell, number):
+        data = counts if counts.ndim == 2 else counts[number]
+        return trial(trial_key(key, cell, number), data, transitions[cell], dict(scores))
+
+    return jax.vmap(one)(cells, numbers)
+
+
+@jax.jit
+def _record_chunk(key, x, observed, transitions, cells, numbers):
+    transitions = transitions.reshape(-1, *transitions.shape[-2:])
+    d = transitions.shape[-1]
+    x_hat = jax.vmap(lambda cell, t: corrupt(trial_key(key, cell, t), x, transitions[cell]))(
+        cells, numbers
+    )
+    scores = jax.vmap(lambda report: observed.eliminate(report, d).log_determinant)(x_hat)
+    squares = (x_hat - x) ** 2
+    return Trial(
+        {"log_score": scores},
+        jnp.sum(squares > 0, axis=1),
+        jnp.sqrt(jnp.sum(squares, axis=1, dtype=observed.dtype)),
+    )
+
+
+def tidy(found: Trial, **axes: Any) -> list[dict[str, Any]]:
+    """A sweep as records, one a trial: ready for ``pandas.DataFrame``.
+
+    Args:
+        found: From :func:`sweep`.
+        axes: A name and the values of each leading axis, in order.
+
+    Returns:
+        Dictionaries of the axes' values, ``trial``, the scores, ``hamming`` and ``l2``.
+
+    Example:
+        >>> one = Trial({"log": np.zeros((1, 2))}, np.zeros((1, 2)), np.zeros((1, 2)))
+        >>> tidy(one, level=[0.1])[1]
+        {'level': 0.1, 'trial': 1, 'log': 0.0, 'hamming': 0.0, 'l2': 0.0}
+    """
+    columns = {**found.scores, "hamming": found.hamming, "l2": found.l2}
+    if tuple(map(len, axes.values())) != found.l2.shape[:-1]:
+        raise ValueError(
+            f"expected values for axes of lengths {list(found.l2.shape[:-1])}, got "
+            f"{ {name: len(values) for name, values in axes.items()} }"
+        )
+    return [
+        {name: values[i] for (name, values), i in zip(axes.items(), index, strict=False)}
+        | {"trial": index[-1]}
+        | {name: values[index].item() for name, values in columns.items()}
+        for index in np.ndindex(found.l2.shape)
+    ]

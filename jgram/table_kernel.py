@@ -1,0 +1,283 @@
+"""The kernels of tables: four bandwidths at once, and two views of the same columns.
+
+A single bandwidth has to be chosen, and nothing but the reports could say which is right. The mean
+over four needs no choice. Columns side by side see what each column says; whitened columns see what
+correlated columns hide (a difference of two that rise together). Their sum was level with the best
+single recipe on every one of 41 tables that it was measured on.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jgram.arrays import Array, ArrayLike, Float, Shaped
+
+__all__ = ["MultiscaleRBF", "TableKernel", "ledoit_wolf", "median_distance"]
+
+_HIGHEST = jax.lax.Precision.HIGHEST
+_RECORDS = 1000  # that constants are frozen on
+_SEED = 0
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class MultiscaleRBF:
+    """The mean of four Gaussian kernels, of bandwidths ``b``, ``b/2``, ``b/4`` and ``b/8``.
+
+    ``K(y, y') = mean over j = 0..3 of exp(-4^j ||y - y'||^2 / b^2)``: one exponential, squared
+    again and again.
+
+    Args:
+        bandwidth: ``b``, in the units of the observations. ``None`` takes the median distance of
+            the observations (:meth:`resolve`).
+        center: ``[k]``, taken off every observation first. It changes no distance, but numbers far
+            from 0 keep their digits.
+
+    Example:
+        >>> kernel = MultiscaleRBF(bandwidth=2.0)
+        >>> print(f"{kernel(jnp.array([0.0]), jnp.array([2.0])):.4f}")
+        0.0965
+    """
+
+    bandwidth: Any = None
+    center: Any = 0.0
+
+    def __call__(self, y1: Any, y2: Any) -> Array:
+        difference = jnp.ravel((jnp.asarray(y1) - jnp.asarray(y2)) / self._bandwidth())
+        return _four_bandwidths(jnp.sum(difference**2))
+
+    def resolve(self, y: Any) -> "MultiscaleRBF":
+        """The kernel with its bandwidth and center read from observations ``[n, ...]``."""
+        if self.bandwidth is not None:
+            return self
+        points = _rows(y)
+        sample = _sample(points)
+        return MultiscaleRBF(median_distance(points), sample.mean(axis=0))
+
+    def prepare(self, points: Shaped[ArrayLike, "n ..."]) -> Float[ArrayLike, "n k"]:
+        """Observations ``[n, k]`` about the center and in units of the bandwidth."""
+        rows = points.reshape(len(points), -1)
+        return (rows - self.center) / self._bandwidth()
+
+    def block(
+        self, first: Float[ArrayLike, "n1 k"], second: Float[ArrayLike, "n2 k"]
+    ) -> Float[Array, "n1 n2"]:
+        """All pairs of prepared observations."""
+        return _four_bandwidths(_squared_distances(first, second))
+
+    def _bandwidth(self) -> Any:
+        if self.bandwidth is None:
+            raise ValueError("expected MultiscaleRBF(bandwidth=...), got None: resolve(y) reads it")
+        return self.bandwidth
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class TableKernel:
+    """A weighted sum of :class:`MultiscaleRBF` kernels of linear views of a table.
+
+    ``K(y, y') = sum_p weights[p] k(||(y - y') maps[p]||^2)``, ``weights`` adding up to 1, so that
+    ``K(y, y) = 1``. The views of a table are its columns side by side and whitened; each weighs
+    one over the spread of its kernel (the standard deviation of the doubly centred matrix off
+    its diagonal), so that neither view drowns the other.
+
+    Args:
+        maps: ``[k, r]``, the views side by side, each in units of its bandwidth.
+        weights: ``[p]``, one for each view.
+        center: ``[k]``, taken off every observation first.
+        widths: The columns of ``maps`` that belong to each view, static.
+
+    Example:
+        >>> points = np.random.default_rng(0).normal(size=(50, 3))
+        >>> kernel = TableKernel.of(points)
+        >>> kernel.widths, round(float(kernel(points[0], points[0])), 6)
+        ((3, 3), 1.0)
+    """
+
+    maps: Any
+    weights: Any
+    center: Any = 0.0
+    widths: tuple[int, ...] = field(default=(), metadata={"static": True})
+
+    @classmethod
+    def of(cls, points: Float[np.ndarray, "n k"], table_width: int | None = None) -> "TableKernel":
+        """The kernel of a prepared table, its constants frozen on at most 1,000 records.
+
+        Args:
+            points: ``[n, k]``, see :class:`jgram.data.PreparedTable`.
+            table_width: How many columns come from the table, all by default. The others are a
+                block: then columns, block, and everything side by side weigh a third each.
+        """
+        points = np.asarray(points, float)
+        k = points.shape[1]
+        width = k if table_width is None else table_width
+        sample = _sample(points)
+        center = sample.mean(axis=0)
+        table, block = sample[:, :width], sample[:, width:]
+        if width == k:
+            maps, parts = [np.eye(k), _whitening(table)], np.ones(2)
+        elif width == 0:
+            maps, parts = [np.eye(k)], np.ones(1)
+        else:
+            scales = np.ones(k)
+            scales[width:] = _spread(table) / _spread(block)
+            views = (np.eye(width), _whitening(table))
+            maps = [np.vstack([view, np.zeros((k - width, width))]) for view in views]
+            maps += [np.eye(k)[:, width:], np.diag(scales)]
+            parts = np.array([0.5, 0.5, 1.0, 1.0])
+        centred = sample - center
+        units = [view / median_distance(centred @ view) for view in maps]
+        weights = parts / [_kernel_spread(centred @ view) for view in units]
+        return cls(
+            np.concatenate(units, axis=1),
+            weights / weights.sum(),
+            center,
+            tuple(view.shape[1] for view in units),
+        )
+
+    def __call__(self, y1: Any, y2: Any) -> Array:
+        difference = jnp.matmul(jnp.asarray(y1) - jnp.asarray(y2), self.maps, precision=_HIGHEST)
+        squares = [jnp.sum(part**2) for part in self._views(difference)]
+        return self._sum([_four_bandwidths(square) for square in squares])
+
+    def prepare(self, points: Float[ArrayLike, "n k"]) -> Float[ArrayLike, "n r"]:
+        """The views ``[n, r]`` of observations ``[n, k]``, side by side."""
+        if isinstance(points, np.ndarray) and isinstance(self.maps, np.ndarray):
+            return (points - self.center) @ self.maps  # float64, whatever JAX holds
+        return jnp.matmul(points - self.center, self.maps, precision=_HIGHEST)
+
+    def block(
+        self, first: Float[ArrayLike, "n1 r"], second: Float[ArrayLike, "n2 r"]
+    ) -> Float[Array, "n1 n2"]:
+        """All pairs of prepared observations."""
+        pairs = zip(self._views(first), self._views(second), strict=True)
+        return self._sum([_four_bandwidths(_squared_distances(a, b)) for a, b in pairs])
+
+    def _views(self, prepared: Any) -> list[Any]:
+        ends = np.cumsum(self.widths)
+        return [
+            prepared[..., end - width : end] for end, width in zip(ends, self.widths, strict=True)
+        ]
+
+    def _sum(self, kernels: Sequence[Array]) -> Array:
+        return jnp.sum(
+            jnp.stack([w * k for w, k in zip(self.weights, kernels, strict=True)]), axis=0
+        )
+
+
+def median_distance(
+    points: Shaped[ArrayLike, "n ..."], *, records: int = _RECORDS, seed: int = _SEED
+) -> float:
+    """The median distance between two observations, in float64 on the host.
+
+    Points are centred and scaled first: neither a large offset nor a tiny unit costs digits. At
+    most ``records`` records are compared, chosen by ``seed`` and ``n`` alone. Where more than half
+    of the distances are 0 the median of the positive ones is taken, where all are 0 it is 1.
+
+    Example:
+        >>> median_distance(np.array([[1e9], [1e9 + 1], [1e9 + 2]]))
+        1.0
+    """
+    sample = _sample(_rows(points), records, seed)
+    sample = sample - sample.mean(axis=0)
+    largest = float(np.abs(sample).max(initial=0.0))
+    if largest == 0 or len(sample) < 2:
+        return 1.0
+    sample = sample / largest
+    first, second = np.triu_indices(len(sample), k=1)
+    squares = np.zeros(len(first))
+    for part in sample.T if sample.shape[1] <= 8 else ():  # exact: no cancellation
+        squares += (part[first] - part[second]) ** 2
+    if sample.shape[1] > 8:
+        squares = _host_squares(sample)[first, second]
+    distances = np.sqrt(squares)
+    median = float(np.median(distances))
+    if median <= 1e-15:
+        positive = distances[distances > 1e-15]
+        return largest * float(np.median(positive)) if positive.size else 1.0
+    return largest * median
+
+
+def ledoit_wolf(points: Float[np.ndarray, "n k"]) -> tuple[np.ndarray, float]:
+    """The covariance matrix ``[k, k]`` shrunk towards a multiple of the identity.
+
+    ``(1 - s) S + s mean(diag S) I``, ``s`` the share that minimises the expected squared error.
+
+    Example:
+        >>> shrunk, share = ledoit_wolf(np.random.default_rng(0).normal(size=(100, 2)))
+        >>> 0 <= share <= 1
+        True
+
+    Reference: Ledoit and Wolf, *A well-conditioned estimator for large-dimensional covariance
+    matrices*, 2004.
+    """
+    n, k = points.shape
+    centred = points - points.mean(axis=0)
+    covariance = centred.T @ centred / n
+    mean = np.trace(covariance) / k
+    target = mean * np.eye(k)
+    distance = np.sum((covariance - target) ** 2)
+    error = (np.sum(np.sum(centred**2, axis=1) ** 2) / n - np.sum(covariance**2)) / n
+    share = float(np.clip(error / distance, 0.0, 1.0)) if distance > 0 else 1.0
+    return (1 - share) * covariance + share * target, share
+
+
+# --------------------------------------------------------------------------------------------
+
+
+def _four_bandwidths(squares: Array) -> Array:
+    one = jnp.exp(-squares)
+    four = (one**2) ** 2
+    sixteen = (four**2) ** 2
+    return (one + four + sixteen + (sixteen**2) ** 2) / 4
+
+
+def _squared_distances(first: Any, second: Any) -> Array:
+    first, second = jnp.asarray(first), jnp.asarray(second)
+    products = jnp.matmul(first, second.T, precision=_HIGHEST)
+    squares = jnp.sum(first**2, axis=1)[:, None] + jnp.sum(second**2, axis=1)
+    return jnp.maximum(squares - 2 * products, 0.0)
+
+
+def _rows(points: Any) -> np.ndarray:
+    points = np.asarray(points)
+    return points.reshape(len(points), -1).astype(np.float64)
+
+
+def _sample(points: np.ndarray, records: int = _RECORDS, seed: int = _SEED) -> np.ndarray:
+    n = len(points)
+    if n <= records:
+        return points
+    return points[np.sort(np.random.default_rng(seed).choice(n, records, replace=False))]
+
+
+def _host_squares(points: np.ndarray) -> np.ndarray:
+    lengths = np.sum(points**2, axis=1)
+    squares = np.maximum(lengths[:, None] + lengths - 2 * points @ points.T, 0.0)
+    squares[squares <= 1e-14 * (lengths[:, None] + lengths)] = 0.0  # duplicates, to rounding
+    return squares
+
+
+def _whitening(points: np.ndarray) -> np.ndarray:
+    """The symmetric inverse root of the shrunk covariance."""
+    values, vectors = np.linalg.eigh(ledoit_wolf(points)[0])
+    values = np.maximum(values, 1e-10 * values.max()) if values.max() > 0 else np.ones_like(values)
+    return vectors / np.sqrt(values) @ vectors.T
+
+
+def _spread(points: np.ndarray) -> float:
+    """The root mean squared distance."""
+    return float(np.sqrt(np.sum(points.var(axis=0)))) or 1.0
+
+
+def _kernel_spread(prepared: np.ndarray) -> float:
+    """The standard deviation of the doubly centred kernel matrix off its diagonal."""
+    one = np.exp(-_host_squares(prepared))
+    kernel = (one + one**4 + one**16 + one**64) / 4
+    centred = kernel - kernel.mean(axis=0) - kernel.mean(axis=1)[:, None] + kernel.mean()
+    off = centred[~np.eye(len(centred), dtype=bool)]
+    return float(off.std()) if off.size and off.std() > 0 else 1.0

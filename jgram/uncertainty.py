@@ -1,0 +1,348 @@
+"""Standard errors of plug-in log scores, and the comparison that follows from them.
+
+Everything is on the log scale. Two reports are compared on the *same* records under the same
+kernel, by the paired difference of their influences, and on the only scale with a meaning:
+``|det Q_a / det Q_b| = exp(half the difference of the log scores)``, which does not depend on the
+experiment (Proposition 4.3). It is the published comparison, and it ranks skewed reports backwards
+where noise is most of the volume: rankings are decided by :mod:`jgram.contrasts`.
+
+These functions run eagerly on the host's arrays, in float64.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from math import erfc, exp, sqrt
+from statistics import NormalDist
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jgram.arrays import Array, ArrayLike, Shaped, infer_num_classes
+from jgram.influences import Linearisation, contributions, leave_one_out, linearise
+from jgram.kernels import Kernel, rbf
+from jgram.observed import Observed, observe
+
+__all__ = [
+    "PluginComparison",
+    "Uncertainty",
+    "compare_plugin",
+    "normal_quantile",
+    "standard_error",
+    "uncertainties",
+]
+
+NEAR_SINGULAR = 0.1
+
+
+@dataclass(frozen=True)
+class Uncertainty:
+    """A log score with what sampling does to it.
+
+    Attributes:
+        log_score: The plug-in value, ``-inf`` where there is none.
+        standard_error: ``2 sd(h[n, x_hat_n]) / sqrt(n)``, the infinitesimal jackknife; ``inf``
+            where the log score is ``-inf``.
+        bias: Jackknife estimate of ``E[log_score] - truth``. Noise has volume, which raises the
+            score, and the logarithm is concave, which lowers it. ``None`` where it cannot be told:
+            a record carries a class alone, or the report is near singular.
+        rank: Numerical rank of the Gram matrix.
+        pivots: ``[d]`` of the elimination, the last the smallest.
+        lengths: ``[d]``, ``sqrt(G[k, k])``.
+        inverse: ``G^-1``, ``[d, d]``; 0 where the log score is ``-inf``.
+        contributions: ``[n]``, of mean zero (:func:`jgram.influences.contributions`).
+        weights: ``[n]``, frequencies; 0 where the label is missing.
+    """
+
+    log_score: float
+    standard_error: float
+    bias: float | None
+    rank: int
+    pivots: np.ndarray = field(repr=False)
+    lengths: np.ndarray = field(repr=False)
+    inverse: np.ndarray = field(repr=False)
+    contributions: np.ndarray = field(repr=False)
+    weights: np.ndarray = field(repr=False)
+
+    @property
+    def d(self) -> int:
+        """The number of classes."""
+        return len(self.pivots)
+
+    @property
+    def near_singular(self) -> bool:
+        """Whether the score is so near zero that its standard error, and the bias, are not right.
+
+        The normalised score, ``d score^(1/2d)``, has a relative standard error of 10% or more.
+        """
+        return self.standard_error >= NEAR_SINGULAR * 2 * self.d
+
+    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
+        """Normal interval of the log score; its measured coverage is in experiments/README.md."""
+        half = normal_quantile(confidence) * self.standard_error
+        return self.log_score - half, self.log_score + half
+
+
+@dataclass(frozen=True)
+class PluginComparison:
+    """Two reports of the same records, compared by their plug-in scores.
+
+    The published comparison, for reproductions: :mod:`jgram.contrasts` has the one to decide by.
+
+    Attributes:
+        log_ratio: Log score of the first less that of the second.
+        standard_error: Of the log ratio, paired.
+        interval: Of the log ratio.
+        probability: That the first is better: normal, no prior. Like the p-value it is computed on
+            the scale of the normalised score, ``d score^(1/2d)``, where a report near noise has a
+            bounded error; on the log scale it has none and could not be told from the best.
+        p_value: Two-sided, of equal reliability.
+        determinant_ratio: ``exp(log_ratio / 2)``, estimating ``|det Q_first / det Q_second|``.
+        determinant_ratio_interval: Of the ratio.
+    """
+
+    log_ratio: float
+    standard_error: float
+    interval: tuple[float, float]
+    probability: float
+    p_value: float
+    determinant_ratio: float
+    determinant_ratio_interval: tuple[float, float]
+
+
+def normal_quantile(confidence: float) -> float:
+    """The two-sided normal quantile, 1.96 at 0.95."""
+    if not 0.0 < confidence < 1.0:
+        raise ValueError(f"expected confidence in (0, 1), got {confidence}")
+    return NormalDist().inv_cdf(0.5 + confidence / 2.0)
+
+
+def standard_error(
+    x_hat: Shaped[ArrayLike, "n ..."],
+    y: Shaped[ArrayLike, "n ..."] | Observed,
+    kernel: Kernel | str = rbf,
+    *,
+    num_classes: int | None = None,
+) -> float:
+    """Standard error of the plug-in log score, from one solve.
+
+    ``2 sd(h[n, x_hat_n]) / sqrt(n)`` with ``h`` of :func:`jgram.influences.influence`.
+
+    Args:
+        x_hat: Labels ``[n]`` or soft reports ``[n, d]``.
+        y: Observations ``[n, ...]``.
+        kernel: A kernel, or any function of two observations.
+        num_classes: ``d``.
+
+    Returns:
+        A float; ``inf`` where the log score is ``-inf``.
+
+    Example:
+        >>> from jgram.kernels import delta
+        >>> x_hat = np.array([0, 0, 0, 1, 1, 1]); y = np.array([0, 0, 1, 1, 1, 0])
+        >>> round(standard_error(x_hat, y, delta), 2)
+        2.53
+    """
+    return uncertainties({"": x_hat}, y, kernel, num_classes=num_classes)[""].standard_error
+
+
+def uncertainties(
+    reports: Mapping[str, Any],
+    y: Any,
+    kernel: Kernel | str = rbf,
+    *,
+    num_classes: int | None = None,
+    weights: Any = None,
+    product: Any = None,
+) -> dict[str, Uncertainty]:
+    """:class:`Uncertainty` of several reports of the same records, in one pass over the kernel.
+
+    Args:
+        reports: Name to labels ``[n]``, -1 where missing (or soft reports ``[n, d]``), all of one
+            shape.
+        y: Observations ``[n, ...]``.
+        kernel: A kernel, or any function of two observations.
+        num_classes: ``d``; default the largest label of any report, plus one.
+        weights: Frequencies ``[n]``.
+        product: ``K z`` of the weighted reports ``[t, n, d]``, where a pass over the pairs of
+            records made it already (:func:`jgram.contrasts.products`).
+
+    Raises:
+        ValueError: No report, or reports and observations that do not fit.
+
+    Example:
+        >>> from jgram.kernels import delta
+        >>> found = uncertainties({"a": np.array([0, 0, 1, 1])}, np.array([0, 0, 1, 1]), delta)
+        >>> round(found["a"].log_score, 3)
+        -2.773
+    """
+    if not reports:
+        raise ValueError("expected at least one report, got none")
+    codes = {name: np.maximum(_labels(report), 0) for name, report in reports.items()}
+    d = _common_classes(codes, num_classes)
+    with jax.enable_x64(True):
+        observed = observe(kernel, y)
+        stacked = np.stack(list(codes.values()))
+        n = observed.size
+        copies = np.ones(n) if weights is None else np.asarray(weights, np.float64)
+        copies = np.stack([copies * _labelled(report) for report in reports.values()])
+        # Few distinct shapes, few compilations: pad with records of weight 0.
+        padding = padded_length(n) - n
+        stacked = np.pad(stacked, [(0, 0), (0, padding)] + [(0, 0)] * (stacked.ndim - 2))
+        copies = np.pad(copies, [(0, 0), (0, padding)])
+        if product is not None:
+            product = jnp.pad(product, [(0, 0), (0, padding), (0, 0)])
+        found = _linearise_all(
+            observed.padded(padding), jnp.asarray(stacked), jnp.asarray(copies), product, d
+        )
+        linearised, parts, changes = jax.device_get(found)
+    return {
+        name: _uncertainty(
+            jax.tree.map(lambda leaf, i=i: leaf[i], linearised),
+            parts[i, :n],
+            changes[i, :n],
+            copies[i, :n],
+        )
+        for i, name in enumerate(reports)
+    }
+
+
+def padded_length(n: int) -> int:
+    """The next of 16 sizes to every doubling."""
+    step = 1 << max(0, n.bit_length() - 5)
+    return -(-n // step) * step
+
+
+@partial(jax.jit, static_argnames="num_classes")
+def _linearise_all(
+    observed: Any, x_hats: Array, weights: Array, product: Any, num_classes: int
+) -> tuple[Linearisation, Array, Array]:
+    """Small parts of linearisations, contributions and leave-one-out changes ``[t, n]``."""
+
+    def one(x_hat: Array, weights: Array, product: Any) -> tuple[Linearisation, Array, Array]:
+        found = linearise(
+            x_hat, observed, num_classes=num_classes, weights=weights, product=product
+        )
+        parts, changes = contributions(found, x_hat), leave_one_out(found, x_hat, weights > 0)
+        empty = jnp.zeros(0, observed.dtype)
+        return found._replace(influence=empty, residual=empty), parts, changes
+
+    return jax.vmap(one)(x_hats, weights, product)
+
+
+def _uncertainty(
+    found: Linearisation, parts: np.ndarray, changes: np.ndarray, weights: np.ndarray
+) -> Uncertainty:
+    n = weights.sum()
+    parts = np.where(weights > 0, parts, 0.0)
+    log_score = float(found.elimination.log_determinant)
+    known = bool(np.isfinite(log_score))
+    uncertainty = Uncertainty(
+        log_score=log_score,
+        standard_error=_standard_error(parts, weights) if known else np.inf,
+        bias=None,
+        rank=int(found.elimination.rank),
+        pivots=np.asarray(found.elimination.pivots),
+        lengths=np.asarray(found.lengths),
+        inverse=np.asarray(found.inverse),
+        contributions=parts if known else np.zeros(len(parts)),
+        weights=weights,
+    )
+    present = weights > 0
+    if uncertainty.near_singular or not np.isfinite(changes[present]).all():
+        return uncertainty
+    mean = float(changes[present] @ weights[present]) / n
+    return replace(uncertainty, bias=(n - 1) * mean)
+
+
+def _labels(report: Any) -> np.ndarray:
+    values = np.asarray(report)
+    return values if values.dtype.kind != "b" else values.astype(np.int32)
+
+
+def _labelled(report: Any) -> np.ndarray:
+    values = np.asarray(report)
+    return values >= 0 if values.ndim == 1 else np.ones(len(values), bool)
+
+
+def _common_classes(reports: Mapping[str, Any], num_classes: int | None) -> int:
+    sizes = {name: np.shape(report) for name, report in reports.items()}
+    first = next(iter(sizes))
+    for name, shape in sizes.items():
+        if shape != sizes[first]:
+            raise ValueError(
+                f"expected reports of the same records, got {name!r} {list(shape)} beside "
+                f"{first!r} {list(sizes[first])}"
+            )
+    return max(infer_num_classes(report, num_classes) for report in reports.values())
+
+
+def compare_plugin(
+    first: Uncertainty, second: Uncertainty, *, confidence: float = 0.95
+) -> PluginComparison:
+    """Compare two reports, scored together by :func:`uncertainties`, by their plug-in scores.
+
+    Where only one score is ``-inf`` the ratio is infinite and certain as far as the data go; where
+    both are, nothing is known and the probability is 1/2.
+
+    Example:
+        >>> from jgram.kernels import delta
+        >>> y = np.repeat([0, 1], 50)
+        >>> worse = y.copy(); worse[::5] = 1 - worse[::5]
+        >>> found = uncertainties({"a": y, "b": worse}, y, delta)
+        >>> compare_plugin(found["a"], found["b"]).probability > 0.999
+        True
+
+    Reference: Proposition 4.3 (experiment agnosticism) of *Data Reliability Scoring*.
+    """
+    finite = [np.isfinite(first.log_score), np.isfinite(second.log_score)]
+    if all(finite):
+        ratio = first.log_score - second.log_score
+        error = _standard_error(first.contributions - second.contributions, first.weights)
+    else:
+        ratio = 0.0 if not any(finite) else (np.inf if finite[0] else -np.inf)
+        error = 0.0 if any(finite) else np.inf
+    half = normal_quantile(confidence) * error
+    interval = (ratio - half, ratio + half) if np.isfinite(ratio) else (ratio, ratio)
+    # The normalised score: the logarithm of a score near zero has no bounded error.
+    kept = [_normalised_score(found) for found in (first, second)]
+    steps = [k * found.contributions for k, found in zip(kept, (first, second), strict=True)]
+    difference, spread = (
+        kept[0] - kept[1],
+        _standard_error((steps[0] - steps[1]) / 2 / first.d, first.weights),
+    )
+    z = (
+        0.0
+        if difference == 0.0
+        else difference / spread
+        if spread > 0
+        else np.copysign(40.0, ratio)
+    )
+    return PluginComparison(
+        log_ratio=float(ratio),
+        standard_error=float(error),
+        interval=(float(interval[0]), float(interval[1])),
+        probability=0.5 * erfc(-z / sqrt(2.0)),
+        p_value=erfc(abs(z) / sqrt(2.0)),
+        determinant_ratio=_half_exponential(ratio),
+        determinant_ratio_interval=(_half_exponential(interval[0]), _half_exponential(interval[1])),
+    )
+
+
+def _standard_error(contributions: np.ndarray, weights: np.ndarray) -> float:
+    """Standard error of a mean of contributions, each as frequent as its weight."""
+    n = float(weights.sum())
+    if n <= 1:
+        return np.inf
+    mean = float(weights @ contributions) / n
+    return sqrt(float(weights @ (contributions - mean) ** 2) / (n - 1) / n)
+
+
+def _normalised_score(found: Uncertainty) -> float:
+    return found.d * exp(found.log_score / (2 * found.d)) if np.isfinite(found.log_score) else 0.0
+
+
+def _half_exponential(value: float) -> float:
+    return exp(value / 2.0) if value < 1400.0 else np.inf

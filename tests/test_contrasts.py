@@ -1,0 +1,377 @@
+"""Payoffs: equal to deletion, weights to repetition, pairs to their own records; order and size."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.stats import kendalltau
+
+from jgram.alignment import align
+from jgram.comparisons import (
+    blocks,
+    records_needed,
+    retention,
+    sign_test,
+    suggested_block_length,
+)
+from jgram.contrasts import noise_tests, pair_payoffs, payoffs
+from jgram.kernels import RBF, Delta, rbf
+from jgram.observed import observe
+from jgram.scores import plugin_log_score
+
+
+@pytest.fixture(autouse=True)
+def double():
+    with jax.enable_x64(True):
+        yield
+
+
+def redrawn(rng, x, share):
+    return np.where(rng.random(len(x)) < share, rng.permutation(x), x)
+
+
+def mixture(rng, n, dim, shares, distance):
+    x = rng.choice(len(shares), n, p=shares)
+    centres = rng.normal(size=(len(shares), dim))
+    centres *= distance / np.linalg.norm(centres, axis=1, keepdims=True)
+    return x, centres[x] + rng.normal(size=(n, dim))
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    x, y = mixture(rng, 150, 4, (0.5, 0.3, 0.2), 3.0)
+    return np.stack([redrawn(rng, x, share) for share in (0.1, 0.3, 0.7)]), y
+
+
+def matrix(observed):
+    return np.asarray(observed.product(jnp.eye(observed.size)))
+
+
+def deleted(kernel, z, groups):
+    """Payoffs ``[k, n]`` and ``h`` with every group truly deleted, by loops."""
+    n, (middle, _) = len(kernel), (z.mean(axis=0), None)
+    same = groups[:, None] == groups
+    centring = np.eye(n) - 1 / n
+    centred = centring @ kernel @ centring
+    own, shares = np.diag(centred), middle.mean(axis=0)
+    off = centred - np.diag(own)
+    directions = np.sum(shares > 0) - 1
+    tau = 2 * np.sqrt(directions * np.sum(off**2) / (n * (n - 1))) / (own.sum() / (n - 1))
+    noise = np.maximum(shares, 0.5 / n) * np.sum(centred * same) / (n * (n - 1))
+    h = np.zeros_like(middle)
+    for group in np.unique(groups):
+        rest = np.flatnonzero(groups != group)
+        others = middle[rest] - middle[rest].mean(axis=0)
+        part = kernel[np.ix_(rest, rest)]
+        centre = np.eye(len(rest)) - 1 / len(rest)
+        between = (centre @ part @ centre) * ~same[np.ix_(rest, rest)]
+        gram = others.T @ between @ others / len(rest) ** 2
+        scorer = np.linalg.inv(gram + 1j * tau * np.diag(noise)).real
+        for i in np.flatnonzero(groups == group):
+            h[i] = scorer @ others.T @ (kernel[rest, i] - part.mean(axis=1)) / len(rest)
+    return np.einsum("nd,knd->kn", h, z - z.mean(axis=1)[:, None]), h
+
+
+@pytest.mark.parametrize("soft", [False, True])
+def test_a_record_is_left_out_as_if_deleted(data, soft):
+    reports, y = data
+    z = np.eye(3)[reports]
+    z = 0.8 * z + 0.2 * np.random.default_rng(1).dirichlet(np.ones(3), z.shape[:2]) if soft else z
+    observed = observe(rbf, y)
+    found = payoffs(observed, z if soft else reports)
+    expected, h = deleted(matrix(observed), z, np.arange(len(y)))
+    np.testing.assert_allclose(found.values, expected, atol=2e-3 * np.abs(expected).max())
+    differences = np.sum(h * (z[0] - z[1]), axis=1)
+    np.testing.assert_allclose(
+        found.differences, differences, atol=4e-3 * np.abs(differences).max()
+    )
+    np.testing.assert_allclose(found.means, found.values.mean(axis=1))
+    # A group of one record each is the same number by the other branch.
+    grouped = payoffs(observed, z, groups=np.arange(len(y)))
+    np.testing.assert_allclose(grouped.values, found.values, atol=1e-10)
+    np.testing.assert_allclose(grouped.covariance, found.covariance, rtol=1e-9)
+
+
+def test_a_group_is_left_out_as_if_deleted(data):
+    reports, y = data
+    groups = np.random.default_rng(2).permutation(np.arange(len(y)) // 4)
+    observed = observe(rbf, y)
+    found = payoffs(observed, reports, groups=groups)
+    expected, _ = deleted(matrix(observed), np.eye(3)[reports], groups)
+    assert np.abs(found.values - expected).max() < 0.05 * np.abs(expected).max()
+    assert np.corrcoef(found.values.ravel(), expected.ravel())[0, 1] > 0.999
+
+
+def test_duplicates_in_a_group_do_not_vouch_for_each_other():
+    rng = np.random.default_rng(3)
+    x, y = mixture(rng, 200, 200, (0.6, 0.4), 4.0)
+    reports = np.stack([x, redrawn(rng, x, 0.5)])
+    once = payoffs(observe(rbf, y), reports)
+    copies = np.tile(np.arange(200), 3)
+    observed = observe(rbf, y[copies])
+    ignored = payoffs(observed, reports[:, copies])
+    grouped = payoffs(observed, reports[:, copies], groups=copies)
+    ratio = [float(found.means[1] / found.means[0]) for found in (once, ignored, grouped)]
+    assert ratio[2] == pytest.approx(ratio[0], abs=0.02)
+    assert ratio[1] > ratio[2] + 0.05
+    np.testing.assert_allclose(grouped.covariance, once.covariance, rtol=0.3)
+
+
+def test_weights_are_repetitions():
+    rng = np.random.default_rng(4)
+    counts = rng.integers(0, 5, 40)
+    reports, codes = rng.integers(-1, 3, (3, 40)), rng.integers(0, 6, 40)
+    repeat = partial(np.repeat, repeats=counts, axis=-1)
+    few, many = observe(Delta(6), codes), observe(Delta(6), repeat(codes))
+    for function in (payoffs, pair_payoffs):
+        one = function(few, reports, num_classes=3, weights=counts)
+        all_ = function(many, repeat(reports), num_classes=3)
+        for field in ("means", "covariance", "seen"):
+            np.testing.assert_allclose(
+                getattr(one, field), getattr(all_, field), rtol=1e-10, atol=1e-12
+            )
+        np.testing.assert_allclose(repeat(one.values), all_.values, rtol=1e-9, atol=1e-12)
+    one = noise_tests(few, reports, num_classes=3, weights=counts)
+    np.testing.assert_allclose(one, noise_tests(many, repeat(reports), num_classes=3), rtol=1e-9)
+    difference = rng.normal(size=40)
+    np.testing.assert_allclose(sign_test(difference, counts), sign_test(repeat(difference)))
+    np.testing.assert_allclose(
+        records_needed(difference, counts), records_needed(repeat(difference))
+    )
+
+
+def test_labels_are_memberships_and_kernels_agree(data):
+    reports, y = data
+    hard, soft = (pair_payoffs(observe(rbf, y), z) for z in (reports, np.eye(3)[reports]))
+    jax.tree.map(np.testing.assert_array_equal, hard, soft)
+    codes = (y[:, 0] > 0) + 2 * (y[:, 1] > 1)
+    counted = pair_payoffs(observe(Delta(4), codes), reports)
+    equal = observe(lambda a, b: (a == b).astype(float), codes.astype(float))
+    paired = pair_payoffs(equal, reports)
+    jax.tree.map(partial(np.testing.assert_allclose, atol=1e-9), counted, paired)
+
+
+def test_pairs_are_judged_on_the_records_that_both_label(data):
+    reports, y = data
+    partial_reports = np.where(np.random.default_rng(5).random(reports.shape) < 0.2, -1, reports)
+    observed = observe(rbf, y)
+    found = pair_payoffs(observed, partial_reports, num_classes=3)
+    for number, (i, j) in enumerate(zip(*np.triu_indices(3, 1), strict=True)):
+        both = (partial_reports[i] >= 0) & (partial_reports[j] >= 0)
+        alone = payoffs(observe(observed.kernel, y[both]), partial_reports[[i, j]][:, both])
+        np.testing.assert_allclose(found.means[number], alone.means, rtol=1e-9)
+        np.testing.assert_allclose(found.covariance[number], alone.covariance, rtol=1e-9)
+        assert np.all(np.asarray(found.differences[number])[~both] == 0)
+    whole = pair_payoffs(observed, reports)
+    each = pair_payoffs(observed, reports, num_classes=3, complete=False)
+    jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-9, atol=1e-12), whole, each)
+
+
+def test_swapping_two_labels_turns_one_sign(data):
+    reports, y = data
+    observed = observe(rbf, y)
+    swap = np.random.default_rng(6).random(len(y)) < 0.3
+    swapped = np.where(swap, reports[1::-1], reports[:2])
+    before, after = (payoffs(observed, two).differences for two in (reports[:2], swapped))
+    np.testing.assert_allclose(after, np.where(swap, -before, before), atol=1e-12)
+
+
+def test_transformations(data):
+    reports, y = data
+    observed = observe(rbf, y)
+    compiled = jax.jit(partial(payoffs, num_classes=3))
+    plain = payoffs(observed, reports)
+    jax.tree.map(
+        partial(np.testing.assert_allclose, rtol=1e-9, atol=1e-12),
+        compiled(observed, reports),
+        plain,
+    )
+    many = jax.vmap(lambda two: payoffs(observed, two, num_classes=3).means)(
+        jnp.stack([reports[:2], reports[1:]])
+    )
+    np.testing.assert_allclose(many[1], payoffs(observed, reports[1:]).means)
+    z = jnp.asarray(0.9 * np.eye(3)[reports] + 0.1 / 3)
+
+    def contrast(z):
+        found = payoffs(observed, z)
+        return found.means[0] - found.means[1]
+
+    slope = jax.grad(contrast)(z)
+    direction = np.random.default_rng(7).normal(size=z.shape)
+    numeric = (contrast(z + 1e-5 * direction) - contrast(z - 1e-5 * direction)) / 2e-5
+    assert float(jnp.sum(slope * direction)) == pytest.approx(float(numeric), rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("dim", "shares", "narrower"), [(512, (0.7, 0.15, 0.1, 0.05), 1), (10, (0.8, 0.15, 0.05), 3)]
+)
+def test_skewed_reports_are_ordered_right_where_the_published_score_is_not(dim, shares, narrower):
+    orders = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        x, y = mixture(rng, 600, dim, shares, 3.0)
+        reports = np.stack([redrawn_uniformly(rng, x, e, len(shares)) for e in (0, 0.1, 0.2, 0.4)])
+        observed = observe(RBF(observe(rbf, y).kernel.bandwidth / narrower), y)
+        found = payoffs(observed, reports)
+        published = [plugin_log_score(report, observed) for report in reports]
+        orders.append([kendalltau([4, 3, 2, 1], list(s))[0] for s in (found.means, published)])
+    ours, paper = np.mean(orders, axis=0)
+    assert ours > 0.95
+    assert paper < 0.3
+
+
+def redrawn_uniformly(rng, x, share, d):
+    return np.where(rng.random(len(x)) < share, rng.integers(0, d, len(x)), x)
+
+
+def test_sizes_and_coverage():
+    """Equal reports are told apart in 5%, and the interval of a planted share holds it in 95%."""
+    kernel = RBF(3.0)
+    compiled = jax.jit(
+        lambda y, z: pair_payoffs(observe(kernel, y), z, num_classes=3, complete=True)
+    )
+    tests = jax.jit(lambda y, z: noise_tests(observe(kernel, y), z, num_classes=3))
+    apart, covered, noise = [], [], []
+    for seed in range(150):
+        rng = np.random.default_rng(seed)
+        x, y = mixture(rng, 200, 6, (0.7, 0.2, 0.1), 3.0)
+        reports = np.stack([x, *(redrawn(rng, x, e) for e in (0.4, 0.4, 1.0))])
+        pairs = compiled(y, reports)
+        apart.append(float(sign_test(pairs.differences[3])[1]) < 0.05)
+        found = retention(pairs.means[0], pairs.covariance[0], 1.96)
+        # redrawing by a permutation: what is kept is the share that was not redrawn
+        covered.append(bool(found.lower <= 0.6 <= found.upper))
+        noise.append(np.asarray(tests(y, reports)) < 0.05)
+    assert np.mean(apart) < 0.11
+    assert np.mean(covered) > 0.88
+    assert np.mean(noise, axis=0)[3] < 0.11
+    assert np.mean(noise, axis=0)[:3].min() > 0.9
+
+
+def test_noise_test_agrees_with_permutations(data):
+    reports, y = data
+    rng = np.random.default_rng(8)
+    observed = observe(rbf, y)
+    weak = redrawn(rng, reports[0], 0.93)
+    compiled = jax.jit(lambda z: noise_tests(observed, z[None], num_classes=3)[0])
+    permuted = [float(compiled(rng.permutation(weak))) for _ in range(400)]
+    assert np.mean(np.array(permuted) < 0.05) == pytest.approx(0.05, abs=0.035)
+    assert np.mean(np.array(permuted) < 0.5) == pytest.approx(0.5, abs=0.08)
+
+
+def test_fieller():
+    rng = np.random.default_rng(9)
+    covariance = np.array([[0.04, 0.01], [0.01, 0.09]])
+    means = rng.multivariate_normal([1.5, 0.9], covariance, 20_000)
+    found = retention(means, np.broadcast_to(covariance, (20_000, 2, 2)), 1.96)
+    inside = (found.lower <= 0.6) & (found.upper >= 0.6)
+    assert float(jnp.mean(inside)) == pytest.approx(0.95, abs=0.006)
+    none = retention(jnp.array([0.5, 0.4]), jnp.asarray(covariance), 1.96)
+    assert not none.estimable
+    assert (none.lower, none.upper) == (0, jnp.inf)
+    assert not retention(jnp.array([-2.0, 0.4]), jnp.asarray(covariance), 1.96).estimable
+
+
+def test_number_of_records():
+    rng = np.random.default_rng(10)
+    pilot = rng.normal(size=4000)
+    pilot += 0.2 - pilot.mean()
+    n = int(records_needed(pilot))
+    draws = 0.2 + rng.normal(size=(2000, n))
+    z, _ = jax.vmap(sign_test)(draws)
+    assert float(jnp.mean(z > 1.96)) == pytest.approx(0.8, abs=0.06)
+    assert records_needed(np.zeros(5)) == np.inf
+
+
+def test_blocks():
+    rng = np.random.default_rng(11)
+    steps = rng.normal(size=2000)
+    slow = np.zeros(2000)
+    for t in range(1, 2000):
+        slow[t] = 0.8 * slow[t - 1] + steps[t]
+    assert suggested_block_length(steps) == 13
+    assert 30 <= suggested_block_length(slow) <= 200
+    assert suggested_block_length(np.stack([steps, slow])) == suggested_block_length(slow)
+    assert suggested_block_length(np.zeros(64)) == 4
+    assert suggested_block_length(np.zeros(2)) == 1
+    z = [sign_test(part, groups=blocks(500, 30))[0] for part in slow.reshape(4, 500)]
+    alone = [sign_test(part)[0] for part in slow.reshape(4, 500)]
+    assert np.all(np.abs(z) < np.abs(alone))
+
+
+def test_alignment():
+    rng = np.random.default_rng(12)
+    x = rng.choice(4, 300, p=(0.6, 0.2, 0.1, 0.1))
+    other = redrawn(rng, x, 0.5)
+    names = np.array([2, 0, 3, 1])
+    noise = np.stack([x, *(rng.permutation(x) for _ in range(30))])
+    assert np.all(align(noise, 4)[1] == np.arange(4))
+    missing = np.where(rng.random(300) < 0.2, -1, names[other])
+    aligned, found = align(np.stack([x, names[other], missing, other]), 4)
+    np.testing.assert_array_equal(aligned[1], other)
+    np.testing.assert_array_equal(aligned[2], np.where(missing < 0, -1, other))
+    np.testing.assert_array_equal(names[found[0]][found[1]], names[found[1]])
+    np.testing.assert_array_equal(found[3], np.arange(4))
+
+
+def check_defined(found):
+    for leaf in jax.tree.leaves(found):
+        assert np.all(np.isfinite(leaf))
+
+
+def test_degenerate_reports_have_defined_values(data):
+    reports, y = data
+    observed = observe(rbf, y)
+    constant, same = np.zeros_like(reports[0]), reports[0]
+    rare = np.where(np.arange(len(y)) == 3, 3, reports[1])  # a class used once, by one report
+    found = pair_payoffs(observed, np.stack([same, same, constant, rare, constant]), num_classes=5)
+    check_defined(found)
+    z, p = jax.vmap(sign_test)(found.differences)
+    assert (z[0], p[0]) == (0, 1)  # identical
+    np.testing.assert_allclose(found.means[1, 1], 0, atol=1e-12)  # a constant report
+    np.testing.assert_allclose(found.means[8], 0, atol=1e-12)  # two of them
+    assert z[1] > 0
+    assert z[2] > 0
+    check_defined(noise_tests(observed, np.stack([same, constant]), num_classes=3))
+    check_defined(payoffs(observe(rbf, y[:2]), reports[:, :2], num_classes=3))
+    check_defined(payoffs(observe(Delta(1), np.zeros(20, int)), reports[:, :20]))  # nothing seen
+    check_defined(noise_tests(observe(Delta(1), np.zeros(20, int)), reports[:, :20]))
+    check_defined(payoffs(observe(Delta(20), np.arange(20)), reports[:, :20]))
+    with pytest.raises(ValueError, match="at least two groups"):
+        payoffs(observed, reports, groups=np.zeros(len(y), int))
+    check_defined(payoffs(observed, reports, groups=(np.arange(len(y)) > 0).astype(int)))
+    missing = np.stack([same, np.full_like(same, -1)])
+    check_defined(pair_payoffs(observed, missing, num_classes=3))
+    check_defined(noise_tests(observed, missing, num_classes=3))
+
+
+@pytest.mark.parametrize(
+    ("reports", "message"),
+    [
+        (np.zeros((2, 5), int), "one label a record"),
+        (np.zeros((2, 150), int), "two records and two classes"),
+    ],
+)
+def test_bad_input(data, reports, message):
+    with pytest.raises(ValueError, match=message):
+        payoffs(observe(rbf, data[1]), reports)
+
+
+def test_one_report_has_no_pairs(data):
+    reports, y = data
+    with pytest.raises(ValueError, match="at least two reports"):
+        pair_payoffs(observe(rbf, y), reports[:1])
+    check_defined(payoffs(observe(rbf, y), reports[:1]))
+
+
+def test_single_precision(data):
+    reports, y = data
+    exact = payoffs(observe(rbf, y), reports)
+    with jax.enable_x64(False):
+        found = payoffs(observe(rbf, y.astype(np.float32)), reports)
+        assert found.values.dtype == np.float32
+    np.testing.assert_allclose(found.means, exact.means, rtol=1e-3)
+    np.testing.assert_allclose(found.covariance, exact.covariance, rtol=1e-2)

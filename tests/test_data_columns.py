@@ -1,0 +1,57 @@
+"""Columns of any container line up, and what is missing in one is dropped in all."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from jgram.data import check_aligned, check_observations, drop_missing, encode_labels
+from tests.refusals import refused
+
+
+def test_pandas_indexes_must_agree():
+    x_hat, y = pd.Series([0, 1, 2]), pd.Series([1.0, 2.0, 3.0])
+    assert check_aligned({"x_hat": x_hat, "y": y}) == 3
+    assert check_aligned({"x_hat": x_hat.sample(frac=1, random_state=1), "y": y.to_numpy()}) == 3
+    assert "another order" in refused(check_aligned, {"x_hat": x_hat, "y": y[::-1]})
+    assert "differs from" in refused(
+        check_aligned, {"x_hat": x_hat, "y": y.set_axis([1, 2, 3]), "z": [0, 1, 2]}
+    )
+
+
+def test_lengths_must_agree():
+    assert "y: expected 2 records as in x_hat, got 3" in refused(
+        check_aligned, {"x_hat": [0, 1], "y": np.zeros((3, 4))}
+    )
+    assert refused(check_aligned, {}).startswith("expected at least one column")
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        [1.0, None, 3.0, 4.0],
+        np.array([[1, 1], [2, np.nan], [3, 3], [4, 4]]),
+        pd.Series([1, None, 3, 4], dtype="Int64"),
+        pl.Series([1, None, 3, 4]),
+        pa.chunked_array([[1, None], [3, 4]]),
+        {"a": [1, None, 3, 4], "b": [5, 6, 7, 8]},
+        pd.DataFrame({"a": [1, None, 3, 4], "b": [5, 6, 7, 8]}),
+        pl.DataFrame({"a": [1, None, 3, 4], "b": [5, 6, 7, 8]}),
+        pa.table({"a": [1, None, 3, 4], "b": [5, 6, 7, 8]}),
+    ],
+    ids=lambda y: f"{type(y).__module__.split('.')[0]} {type(y).__name__}",
+)
+def test_incomplete_records_are_dropped_from_all_columns(y):
+    columns, rows = drop_missing({"x_hat": ["a", "b", None, "c"], "y": y})
+    assert rows.tolist() == [0, 3]
+    assert encode_labels(columns["x_hat"]).classes == ("a", "c")
+    values = check_observations(columns["y"]).values.reshape(2, -1)
+    assert values[:, 0].tolist() == [1, 4]
+
+
+def test_dropping_keeps_declared_categories_and_refuses_an_empty_rest():
+    labels = pd.Series(pd.Categorical(["a", None], categories=["a", "b"]))
+    columns, _ = drop_missing({"x_hat": labels})
+    assert encode_labels(columns["x_hat"]).classes == ("a", "b")
+    assert "every one of the 2" in refused(drop_missing, {"x": [None, "a"], "y": [1.0, np.nan]})

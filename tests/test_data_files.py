@@ -1,0 +1,327 @@
+"""Files read right, or refused with the option that decides."""
+
+import gzip
+import io
+import math
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from pyarrow import feather, parquet
+
+from jgram.data import check_observations, encode_labels, read_columns, write_beside
+from tests.refusals import refused
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Write text (or bytes) to a file and give its path."""
+
+    def write(content: str | bytes, name: str = "data.csv"):
+        path = tmp_path / name
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    return write
+
+
+# Text files ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "name"),
+    [
+        ("a,b\n1,x\n2,y\n", "data.csv"),
+        ("a;b\n1;x\n2;y\n", "data.csv"),
+        ("a\tb\n1\tx\n2\ty\n", "data.tsv"),
+        ("a|b\n1|x\n2|y\n", "data.txt"),
+        ("\ufeffa,b\r\n1,x\r\n2,y\r\n", "data.csv"),
+        ("a;b\n1;x\n2;y\n".encode("utf-16"), "data.csv"),
+        ('"a", "b"\n"1", "x"\n"2", "y"\n', "data.csv"),
+        ("a , b\n\n1,x\n\n2,y", "data.csv"),
+    ],
+)
+def test_the_same_table_however_it_is_written(write, content, name):
+    columns = read_columns(write(content, name))
+    assert columns["a"].dtype == np.int64
+    assert columns["a"].tolist() == [1, 2]
+    assert columns["b"].tolist() == ["x", "y"]
+
+
+def test_pandas_polars_and_quoted_text_read_back(tmp_path):
+    texts = ['comma, "quote"', "semi;colon", "two\nlines", "ümlaut"]
+    frame = pd.DataFrame({"text": texts, "value": [1.5, math.nan, -2e-9, 3]})
+    frame.to_csv(tmp_path / "pandas.csv", index=False)
+    pl.from_pandas(frame).write_csv(tmp_path / "polars.csv")
+    for name in ("pandas.csv", "polars.csv"):
+        columns = read_columns(tmp_path / name)
+        assert columns["text"].tolist() == texts
+        np.testing.assert_array_equal(columns["value"], frame["value"])
+
+
+def test_a_single_column_needs_no_separator(write):
+    assert read_columns(write("label\ncat\ndog\n"))["label"].tolist() == ["cat", "dog"]
+
+
+@pytest.mark.parametrize(
+    ("cells", "values"),
+    [
+        ("1 2 3", [1, 2, 3]),
+        ("1.5 2 -3e2 .5 inf", [1.5, 2, -300, 0.5, math.inf]),
+        ("1 NA 3", [1, None, 3]),
+        ("1.5 nan 3", [1.5, None, 3]),
+        ("NA FR DE", ["NA", "FR", "DE"]),
+        ("007 010", ["007", "010"]),
+        ("1_000 2", ["1_000", "2"]),
+        ("123456789012345678901 5", [123456789012345678901, 5]),
+        ("true false", ["true", "false"]),
+    ],
+)
+def test_types_of_columns(write, cells, values):
+    column = read_columns(write("a,b\n" + "".join(f"{cell},0\n" for cell in cells.split())))["a"]
+    read = [None if x is None or x != x else x for x in column.tolist()]
+    assert read == values
+    assert list(map(type, read)) == list(map(type, values)) or column.dtype == float
+
+
+def test_na_is_a_class_of_text_and_missing_among_numbers(write):
+    path = write("country,code,pay\nNA,1,2.5\nFR,NA,NA\n,2,1.5\n")
+    columns = read_columns(path)
+    assert columns["country"].tolist() == ["NA", "FR", None]
+    assert columns["code"].tolist() == [1, None, 2]
+    assert np.isnan(columns["pay"]).tolist() == [False, True, False]
+    assert read_columns(path, missing_values=["NA"])["country"].tolist() == [None, "FR", None]
+    (warning,) = encode_labels(columns["country"][:2]).warnings
+    assert "'NA'" in warning
+
+
+@pytest.mark.parametrize(
+    ("cells", "separator", "options", "values"),
+    [
+        ('"1,234" 987 "-12,345.5"', ",", {"thousands": ","}, [1234, 987, -12345.5]),
+        ("1.234 987", ";", {"thousands": "."}, [1234, 987]),
+        ("1.234 987", ";", {"decimal": "."}, [1.234, 987]),
+        ("1.234,5 987", ";", {"thousands": ".", "decimal": ","}, [1234.5, 987]),
+        ("1,5 987", ";", {"decimal": ","}, [1.5, 987]),
+        ("1’234 987", ";", {"thousands": "’"}, [1234, 987]),
+    ],
+)
+def test_separated_numbers_are_refused_then_read_with_the_option(
+    write, cells, separator, options, values
+):
+    rows = "".join(f"{cell}{separator}x\n" for cell in cells.split())
+    path = write(f"pay{separator}b\n{rows}")
+    message = refused(read_columns, path, ["pay"])
+    for option, mark in options.items():
+        assert f"--{option} {mark!r}" in message
+    assert read_columns(path, ["pay"], **options)["pay"].tolist() == values
+    assert read_columns(path, ["b"])["b"][0] == "x"  # other columns are not looked at
+
+
+def test_plain_decimals_in_a_semicolon_file_are_read(write):
+    assert read_columns(write("a;b\n1.5;2\n0.125;3\n"))["a"].tolist() == [1.5, 0.125]
+
+
+def test_digits_grouped_wrongly_are_text(write):
+    column = read_columns(write('a,b\n"1,23",0\n"4",0\n'), ["a"], thousands=",")["a"]
+    assert "expected numbers, got '1,23'" in refused(check_observations, column, kind="numeric")
+
+
+@pytest.mark.parametrize(
+    ("content", "parts"),
+    [
+        ("", ["a header and at least one record"]),
+        ("a,b\n", ["got 1 lines"]),
+        ("a,b\n1,2\n3\n", ["expected 2 fields", "got 1 in line 3"]),
+        ("a,b\n1,2\n3,4,5\n", ["got 3 in line 3"]),
+        ("a,b;c\n1,2;3\n", ["both ',' and ';'", "--separator"]),
+        ("a,b\nÃ,\xe9\n".encode("latin-1"), ["0xc3", "UTF-8"]),
+        ("a,a\n1,2\n", ["'a' names columns 1 and 2"]),
+    ],
+)
+def test_unreadable_text_is_refused(write, content, parts):
+    path = write(content)
+    message = refused(read_columns, path)
+    assert message.startswith(str(path))
+    assert [part for part in parts if part not in message] == [], message
+
+
+def test_separator_can_be_told(write):
+    path = write("a,b;c\n1,x;3\n")
+    assert read_columns(path, separator=";")["c"].tolist() == [3]
+    assert read_columns(path, separator=",")["a"].tolist() == [1]
+    assert read_columns(write("a\tb;c\n1\t2;3\n"), separator="tab")["a"].tolist() == [1]
+    assert "separator" in refused(read_columns, path, separator="ab")
+
+
+def test_wrong_names_are_met_with_the_close_one(write):
+    path = write("diagnosis,age,age\nflu,3,4\n")
+    assert "did you mean 'diagnosis'?" in refused(read_columns, path, ["diagnosys"])
+    assert "it has diagnosis, age" in refused(read_columns, path, ["zzz"])
+    assert "distinct columns" in refused(read_columns, path, ["diagnosis", "diagnosis"])
+    assert "names columns 2 and 3" in refused(read_columns, path, ["age"])
+    assert list(read_columns(path, ["diagnosis"])) == ["diagnosis"]
+
+
+def test_blank_names_are_numbered(write):
+    assert list(read_columns(write(",b,\n1,2,3\n"))) == ["column 1", "b", "column 3"]
+
+
+# Parquet and npz ----------------------------------------------------------------------------
+
+
+def test_parquet_columns_and_lists(tmp_path):
+    frame = pd.DataFrame(
+        {
+            "label": pd.Categorical(["a", "b", "a"], categories=["a", "b", "c"]),
+            "count": pd.array([1, None, 3], dtype="Int64"),
+            "embedding": [[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]],
+        }
+    )
+    frame.to_parquet(tmp_path / "data.parquet")
+    columns = read_columns(tmp_path / "data.parquet")
+    assert encode_labels(columns["label"]).codes.tolist() == [0, 1, 0]
+    assert encode_labels(columns["count"], missing="drop").classes == (1, 3)
+    assert columns["embedding"].shape == (3, 2)
+    assert "did you mean 'label'" in refused(read_columns, tmp_path / "data.parquet", ["labels"])
+
+
+def test_npz_arrays_and_blocks(tmp_path):
+    np.savez(tmp_path / "data.npz", labels=[0, 1], features=np.eye(2), objects=np.array([{}]))
+    columns = read_columns(tmp_path / "data.npz", ["labels", "features"])
+    assert columns["features"].shape == (2, 2)
+    assert "did you mean 'features'" in refused(read_columns, tmp_path / "data.npz", ["feature"])
+    assert "allow_pickle" in refused(read_columns, tmp_path / "data.npz", ["objects"])
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "npz"])
+@pytest.mark.parametrize("content", [b"", b"not such a file"])
+def test_other_bytes_are_refused(write, suffix, content):
+    path = write(content, f"data.{suffix}")
+    assert str(path) in refused(read_columns, path)
+
+
+def test_other_formats_are_refused(write):
+    assert ".parquet or .npz" in refused(read_columns, write("", "data.xlsx"))
+
+
+# Other sources ------------------------------------------------------------------------------
+
+
+def arrow_table():
+    labels = pa.array(["a", None, "b"]).dictionary_encode()
+    block = pa.array([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]])
+    return pa.table({"label": labels, "block": block, "count": [1, 2, 3]})
+
+
+def written(format):
+    sink = io.BytesIO()
+    match format:
+        case "csv" | "tsv" | "txt":
+            sep = "\t" if format == "tsv" else ","
+            sink.write(f"label{sep}count\na{sep}1\n{sep}2\nb{sep}3\n".encode())
+        case "parquet":
+            parquet.write_table(arrow_table(), sink)
+        case "npz":
+            np.savez(sink, label=np.array(["a", "", "b"]), count=[1, 2, 3])
+        case _:
+            feather.write_feather(arrow_table(), sink)
+    return sink.getvalue()
+
+
+@pytest.mark.parametrize("format", ["csv", "tsv", "txt", "parquet", "npz", "feather", "arrow"])
+@pytest.mark.parametrize("source", ["plain", "gz", "stdin", "gz stdin"])
+def test_every_format_also_gzipped_and_from_standard_input(write, monkeypatch, format, source):
+    content = written(format)
+    packed = gzip.compress(content) if "gz" in source else content
+    if "stdin" in source:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(packed)))
+        path = "-"
+    else:
+        path = write(packed, f"data.{format}" + (".gz" if source == "gz" else ""))
+    columns = read_columns(path)
+    assert encode_labels(columns["count"]).classes == (1, 2, 3)
+    if format != "npz":
+        assert encode_labels(columns["label"], missing="keep").codes.tolist() == [0, -1, 1]
+    if format in ("parquet", "feather", "arrow"):
+        assert columns["block"].shape == (3, 2)
+
+
+@pytest.mark.parametrize("suffix", ["feather", "arrow", "csv.gz", "npz.gz", "parquet.gz"])
+@pytest.mark.parametrize("content", [b"", b"not such a file", gzip.compress(b"x")[:-9]])
+def test_other_bytes_in_other_sources_are_refused(write, suffix, content):
+    path = write(content, f"data.{suffix}")
+    assert str(path) in refused(read_columns, path)
+
+
+def test_dictionaries_with_nulls_stay_missing_through_parquet(tmp_path):
+    parquet.write_table(arrow_table(), tmp_path / "data.parquet")
+    column = read_columns(tmp_path / "data.parquet", ["label"])["label"]
+    assert "1 of 3 labels missing (first in row 1)" in refused(encode_labels, column)
+    assert "1 of 3 values missing" in refused(check_observations, column)
+
+
+def test_parquet_lists_may_be_missing_but_not_ragged_and_structs_are_no_columns(tmp_path):
+    path = tmp_path / "data.parquet"
+    table = {"gaps": [[1.0, 2.0], None], "ragged": [[1.0], [1.0, 2.0]], "struct": [{"a": 1}] * 2}
+    parquet.write_table(pa.table(table), path)
+    assert "missing (first in row 1)" in refused(
+        check_observations, read_columns(path, ["gaps"])["gaps"]
+    )
+    assert "1 values in row 0 and 2 in row 1" in refused(read_columns, path, ["ragged"])
+    assert "struct" in refused(encode_labels, read_columns(path, ["struct"])["struct"])
+    parquet.write_table(pa.table({"a": pa.array([], pa.int64())}), path)
+    assert "at least one record" in refused(read_columns, path)
+
+
+def test_unusual_line_breaks_within_cells_are_no_records(write):
+    columns = read_columns(write("a,b\none\u2028two,1\nthree\x0bfour,2\n"))
+    assert columns["a"].tolist() == ["one\u2028two", "three\x0bfour"]
+
+
+@pytest.mark.parametrize("option", ["separator", "thousands", "decimal"])
+def test_empty_options_are_refused(write, option):
+    assert f"{option}: expected a character" in refused(
+        read_columns, write("a,b\n1,2\n"), **{option: ""}
+    )
+
+
+# Writing ------------------------------------------------------------------------------------
+
+
+def test_files_are_written_whole_or_not_at_all(tmp_path):
+    path = tmp_path / "out.csv"
+    write_beside(path, "old ü")
+    path.chmod(0o640)
+    first = path.stat().st_ino
+    write_beside(path, b"new")
+    assert path.read_bytes() == b"new"
+    assert path.stat().st_ino != first  # another file, renamed over it
+    assert path.stat().st_mode & 0o777 == 0o640
+
+    def full(beside):
+        assert beside.suffix == ".csv"
+        beside.write_text("half")
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space"):
+        write_beside(path, full)
+    assert path.read_bytes() == b"new"
+    assert list(tmp_path.iterdir()) == [path]
+    write_beside(path, lambda beside: beside.write_text("drawn"))
+    assert path.read_text() == "drawn"
+
+
+def test_links_are_followed_and_folders_must_be_there(tmp_path):
+    path, link = tmp_path / "real.txt", tmp_path / "link.txt"
+    path.write_text("old")
+    link.symlink_to(path)
+    write_beside(link, "new")
+    assert link.is_symlink()
+    assert path.read_text() == "new"
+    assert "expected an existing folder" in refused(write_beside, tmp_path / "no" / "x.txt", "")
+    write_beside("/dev/null", "gone")
+    assert not Path("/dev/null").is_file()

@@ -1,0 +1,459 @@
+"""The door for reports: the same labels written any way give the same codes, or a message."""
+
+import datetime
+import enum
+from decimal import Decimal
+from fractions import Fraction
+
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jgram.data import encode_labels, encode_reports
+from tests.refusals import refused
+
+WORDS = ["dog", "cat", "dog", "ant"]
+CODES = [2, 1, 2, 0]
+
+
+class Colour(enum.Enum):
+    RED = 1
+    BLUE = 2
+
+
+WORD_CONTAINERS = {
+    "list": WORDS,
+    "tuple": tuple(WORDS),
+    "numpy unicode": np.array(WORDS),
+    "numpy object": np.array(WORDS, object),
+    "numpy bytes": np.array(WORDS, "S"),
+    "numpy string": np.array(WORDS, np.dtypes.StringDType()),
+    "pandas": pd.Series(WORDS),
+    "pandas object": pd.Series(WORDS, dtype=object),
+    "pandas arrow": pd.Series(WORDS, dtype="string[pyarrow]"),
+    "pandas category": pd.Series(WORDS, dtype="category"),
+    "pandas categorical": pd.Categorical(WORDS),
+    "pandas index": pd.Index(WORDS),
+    "pandas shifted index": pd.Series(WORDS, index=[7, 3, 9, 1]),
+    "polars": pl.Series(WORDS),
+    "polars categorical": pl.Series(WORDS, dtype=pl.Categorical),
+    "arrow": pa.array(WORDS),
+    "arrow chunks": pa.chunked_array([WORDS[:1], WORDS[1:]]),
+    "arrow dictionary": pa.array(WORDS).dictionary_encode(),
+}
+
+
+@pytest.mark.parametrize("labels", WORD_CONTAINERS.values(), ids=WORD_CONTAINERS)
+def test_names_become_codes_and_are_kept(labels):
+    encoded = encode_labels(labels)
+    assert encoded.codes.dtype == np.int32
+    assert encoded.codes.tolist() == CODES
+    assert encoded.classes == ("ant", "cat", "dog")
+    assert all(type(label) is str for label in encoded.classes)
+    assert encoded.rows.tolist() == [0, 1, 2, 3]
+    assert not encoded.warnings
+
+
+INT_CONTAINERS = {
+    **{str(np.dtype(t)): np.array(CODES, t) for t in "bBhHiIlLqQfd"},
+    "float16": np.array(CODES, np.float16),
+    "list": CODES,
+    "list of floats": [float(x) for x in CODES],
+    "list of scalars": list(np.array(CODES)),
+    "list of arrays": list(jnp.array(CODES)),
+    "objects": np.array(CODES, object),
+    "Decimals": [Decimal(x) for x in CODES],
+    "fractions": [Fraction(x) for x in CODES],
+    "floats among ints": [2.0, 1, 2, np.float32(0)],
+    "arrow decimals": pa.array([Decimal(x) for x in CODES]),
+    "polars decimals": pl.Series([Decimal(x) for x in CODES]),
+    "masked": np.ma.array(CODES),
+    "a dict's values": dict(enumerate(CODES)).values(),
+    "range": range(2, -1, -1),
+    "jax": jnp.array(CODES),
+    "jax bfloat16": jnp.array(CODES, jnp.bfloat16),
+    "pandas": pd.Series(CODES),
+    "pandas nullable": pd.Series(CODES, dtype="Int64"),
+    "pandas arrow": pd.Series(CODES, dtype="int64[pyarrow]"),
+    "polars": pl.Series(CODES),
+    "arrow": pa.array(CODES),
+}
+
+
+@pytest.mark.parametrize("labels", INT_CONTAINERS.values(), ids=INT_CONTAINERS)
+def test_ints_of_any_width_keep_their_codes(labels):
+    encoded = encode_labels(labels, num_classes=3)
+    assert encoded.codes.tolist() == ([2, 1, 0] if isinstance(labels, range) else CODES)
+    assert encoded.classes == (0, 1, 2)
+    assert all(type(label) is int for label in encoded.classes)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        [True, True],
+        np.array([True, True]),
+        pd.Series([True, True], dtype="boolean"),
+        pl.Series([True, True]),
+        pa.array([True, True]),
+        jnp.array([True, True]),
+    ],
+    ids=lambda labels: type(labels).__name__,
+)
+def test_bools_have_two_classes_reported_or_not(labels):
+    encoded = encode_labels(labels)
+    assert encoded.classes == (False, True)
+    assert encoded.codes.tolist() == [1, 1]
+
+
+def test_declared_categories_keep_order_and_absent_classes():
+    labels = pd.Series(pd.Categorical(["b", "a"], categories=["b", "z", "a"]))
+    assert encode_labels(labels).classes == ("b", "z", "a")
+    assert encode_labels(labels).codes.tolist() == [0, 2]
+    assert encode_labels(pl.Series(["b"], dtype=pl.Enum(["z", "b"]))).classes == ("z", "b")
+
+
+def test_polars_categorical_pool_of_other_columns_adds_no_classes():
+    pl.Series(["zebra", "yak"], dtype=pl.Categorical)
+    assert encode_labels(pl.Series(["b", "a"], dtype=pl.Categorical)).classes == ("a", "b")
+
+
+def test_other_hashables_are_classes():
+    assert encode_labels([Colour.RED, Colour.BLUE, Colour.RED]).codes.tolist() == [0, 1, 0]
+    days = [datetime.datetime(2020, 2, 1), datetime.datetime(2020, 1, 1)]
+    for dates in (days, pd.Series(pd.to_datetime(days)), np.array(days, "datetime64[ns]")):
+        assert encode_labels(dates).codes.tolist() == [1, 0]
+        assert encode_labels(dates).classes == (days[1], days[0])
+    ranges = pd.cut(pd.Series([1, 5, 9]), 3)
+    assert encode_labels(ranges).codes.tolist() == [0, 1, 2]
+
+
+def test_absent_class_stays_a_class():
+    assert encode_labels([0, 1, 1], num_classes=3).classes == (0, 1, 2)
+    assert encode_labels(["a"], classes=["b", "a"]).codes.tolist() == [1]
+
+
+def test_constant_report_is_encoded():
+    assert encode_labels(["same"] * 3).classes == ("same",)
+
+
+def test_large_ids_are_factorised_on_the_host():
+    ids = [2**63 + 1, 2**63, 2**63 + 1]
+    for labels in (ids, np.array(ids, np.uint64), [2**80, 5, 2**80]):
+        encoded = encode_labels(labels)
+        assert encoded.codes.tolist() == [1, 0, 1]
+        assert encoded.classes == tuple(sorted(set(np.asarray(labels, object))))
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        pd.Series([2**53, None, 2**53 + 1], dtype="Int64"),
+        pd.Series([2**53, None, 2**53 + 1], dtype="int64[pyarrow]"),
+        pl.Series([2**53, None, 2**53 + 1]),
+        pa.array([2**53, None, 2**53 + 1]),
+    ],
+    ids=["pandas", "pandas arrow", "polars", "arrow"],
+)
+def test_nulls_do_not_merge_large_ids(labels):
+    encoded = encode_labels(labels, missing="drop")
+    assert encoded.classes == (2**53, 2**53 + 1)
+    assert encoded.rows.tolist() == [0, 2]
+
+
+MISSING = {
+    "None": ["a", None, "b"],
+    "NaN among text": ["a", float("nan"), "b"],
+    "float NaN": [0.0, np.nan, 1.0],
+    "numpy NaN": np.array([0, np.nan, 1]),
+    "pandas text": pd.Series(["a", None, "b"]),
+    "pandas nullable": pd.Series([0, None, 1], dtype="Int64"),
+    "pandas boolean": pd.Series([True, None, False], dtype="boolean"),
+    "pandas category": pd.Series(["a", None, "b"], dtype="category"),
+    "pandas category codes": pd.Categorical.from_codes([0, -1, 1], categories=["a", "b"]),
+    "pandas arrow": pd.Series(["a", None, "b"], dtype="string[pyarrow]"),
+    "pandas dates": pd.Series([pd.Timestamp(2000, 1, 1), None, pd.Timestamp(1999, 1, 1)]),
+    "polars": pl.Series([0, None, 1]),
+    "polars bools": pl.Series([True, None, False]),
+    "arrow": pa.array(["a", None, "b"]),
+    "arrow dictionary": pa.array(["a", None, "b"]).dictionary_encode(),
+    "arrow chunks of dictionaries": pa.chunked_array(
+        [pa.array(["a", None]).dictionary_encode(), pa.array(["b"]).dictionary_encode()]
+    ),
+    "pandas arrow dictionary": pd.Series(["a", None, "b"]).astype(
+        pd.ArrowDtype(pa.dictionary(pa.int32(), pa.string()))
+    ),
+    "polars categorical": pl.Series(["a", None, "b"], dtype=pl.Categorical),
+    "polars NaN": pl.Series([0.0, float("nan"), 1.0]),
+    "masked": np.ma.array([0, 7, 1], mask=[0, 1, 0]),
+    "masked text": np.ma.array(["a", "x", "b"], mask=[0, 1, 0]),
+    "masked scalar in a list": [0, np.ma.masked, 1],
+    "object NA": np.array(["a", pd.NA, "b"], object),
+    "Decimal NaN": [Decimal(0), Decimal("nan"), Decimal(1)],
+    "jax": jnp.array([0, jnp.nan, 1]),
+}
+
+
+@pytest.mark.parametrize("labels", MISSING.values(), ids=MISSING)
+def test_missing_labels_are_counted_and_located_or_dropped(labels):
+    message = refused(encode_labels, labels, name="rater")
+    assert message.startswith("rater: 1 of 3 labels missing (first in row 1)")
+    assert "missing='drop'" in message
+    encoded = encode_labels(labels, missing="drop")
+    assert sorted(encoded.codes.tolist()) == [0, 1]
+    assert encoded.rows.tolist() == [0, 2]
+
+
+@pytest.mark.parametrize(
+    ("labels", "shown"),
+    [
+        ([1, "1", 2], "1 and '1'"),
+        ([1.0, "1"], "1.0 and '1'"),
+        (["x", 2, "y"], "'x' and 2"),
+        ([1, True, 0], "1 and True"),
+        (np.array([1, "1"], object), "1 and '1'"),
+        (pd.Series(["a", 1]), "'a' and 1"),
+        ([Colour.RED, "RED"], "<Colour.RED: 1> and 'RED'"),
+    ],
+)
+def test_mixed_types_are_refused_with_what_would_collide(labels, shown):
+    assert f"(such as {shown})" in refused(encode_labels, labels)
+
+
+@pytest.mark.parametrize(
+    ("labels", "options", "parts"),
+    [
+        ([0, 5, 1], {"num_classes": 3}, ["got 5 in row 1", "0-based"]),
+        ([1, 2, 3], {"num_classes": 3}, ["got 3 in row 2", "0-based"]),
+        ([0, -1, -1], {"num_classes": 2}, ["got -1 in row 1", "2 such records", "'missing'"]),
+        ([0, 1, -1], {}, ["got -1 in row 2", "1 such record)", "'missing'", "classes="]),
+        ([0, 1.2], {}, ["got 1.2 in row 1", "--bins"]),
+        (np.array([0, np.nan, 1.5]), {"missing": "drop"}, ["got 1.5 in row 2"]),
+        ([0, np.inf], {}, ["got inf in row 1"]),
+        ([1j, 2], {}, ["complex"]),
+        ([], {}, ["at least one label"]),
+        (np.array([]), {}, ["at least one label"]),
+        ([None, None], {"missing": "drop"}, ["every one of the 2 records"]),
+        (["cat", "dgo"], {"classes": ["cat", "dog"]}, ["'dgo' in row 1", "did you mean 'dog'"]),
+        ([0, 1], {"classes": ["0", "1"]}, ["got 0 in row 0"]),
+        ([0, 1], {"classes": [0, 1, 0]}, ["distinct"]),
+        ([0, 1], {"classes": [0, 1], "num_classes": 3}, ["expected 2", "got 3"]),
+        (["a", "b"], {"num_classes": 3}, ["'a', 'b'", "got 3", "classes="]),
+        ([0, 1], {"num_classes": 0}, ["positive"]),
+        ([[0, 1], [1, 0]], {}, ["one value per record", "(2, 2)"]),
+        (np.zeros((3, 1), int), {}, ["(3, 1)"]),
+        ("cat", {}, ["got str"]),
+        ({0, 1}, {}, ["got set"]),
+        (3, {}, ["got int"]),
+        (np.array(3), {}, ["got ndarray"]),
+        (pd.DataFrame({"a": [0, 1]}), {}, ["(2, 1)"]),
+    ],
+)
+def test_wrong_labels_are_refused(labels, options, parts):
+    message = refused(encode_labels, labels, **options)
+    assert [part for part in parts if part not in message] == [], message
+
+
+def test_negative_labels_are_classes_where_listed():
+    assert encode_labels([-1, 1, -1], classes=[-1, 1]).codes.tolist() == [0, 1, 0]
+    assert encode_labels(pd.Series([-1, 1], dtype="category")).classes == (-1, 1)
+
+
+@pytest.mark.parametrize(
+    ("labels", "warning"),
+    [
+        (["NA", "FR"], "'NA' is read as a class name"),
+        (np.array(["a", np.nan]), "'nan' is read as a class name"),
+        (["cat", "Cat "], "'Cat ' and 'cat' differ only in case or spaces"),
+    ],
+)
+def test_suspicious_names_are_warned_of(labels, warning):
+    assert any(warning in w for w in encode_labels(labels).warnings)
+
+
+def test_reports_share_one_class_set():
+    encoded = encode_reports({"ann": ["a", "b", "b"], "bob": ["c", "b", "b"]})
+    assert encoded.classes == ("a", "b", "c")
+    assert encoded.codes["ann"].tolist() == [0, 1, 1]
+    assert encoded.codes["bob"].tolist() == [2, 1, 1]
+
+
+def test_reports_drop_records_that_any_of_them_misses():
+    encoded = encode_reports(
+        {"ann": ["a", None, "b", "a"], "bob": ["a", "b", "b", None]}, missing="drop"
+    )
+    assert encoded.codes["bob"].tolist() == [0, 1]
+    assert encoded.rows.tolist() == [0, 2]
+
+
+def test_reports_of_different_types_lengths_or_rows_are_refused():
+    assert "ann, bob: expected values of one type" in refused(
+        encode_reports, {"ann": [0, 1], "bob": ["0", "1"]}
+    )
+    assert "bob: expected 2 records as in ann, got 3" in refused(
+        encode_reports, {"ann": [0, 1], "bob": [0, 1, 1]}
+    )
+    shuffled = pd.Series([0, 1], index=[1, 0])
+    assert "another order" in refused(encode_reports, {"a": pd.Series([0, 1]), "b": shuffled})
+
+
+@given(st.permutations(list(range(6))), st.permutations(WORDS))
+def test_order_of_records_does_not_change_the_classes(order, words):
+    labels = np.array([*words, "bee", "cow"])
+    encoded, moved = encode_labels(labels), encode_labels(labels[list(order)])
+    assert moved.classes == encoded.classes
+    assert moved.codes.tolist() == encoded.codes[list(order)].tolist()
+
+
+# Missing labels, abstentions ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("labels", MISSING.values(), ids=MISSING)
+def test_missing_labels_can_be_kept_for_pairs(labels):
+    encoded = encode_labels(labels, missing="keep")
+    assert encoded.codes[1] == -1
+    assert sorted(encoded.codes.tolist()) == [-1, 0, 1]
+    assert encoded.rows.tolist() == [0, 1, 2]
+
+
+def test_kept_reports_miss_labels_apart():
+    reports = {"ann": ["a", None, "b", "a"], "bob": [None, "b", "b", "a"]}
+    encoded = encode_reports(reports, missing="keep")
+    assert encoded.codes["ann"].tolist() == [0, -1, 1, 0]
+    assert encoded.codes["bob"].tolist() == [-1, 1, 1, 0]
+    none = {"ann": ["a", "b"], "bob": [None, None]}
+    assert encode_reports(none, missing="keep").codes["bob"].tolist() == [-1, -1]
+    assert "every one of the 2" in refused(encode_reports, {"x": [None, None]}, missing="keep")
+
+
+def test_abstention_is_the_last_class():
+    encoded = encode_reports({"rule": [-1, 0, 1, -1], "other": [0, 0, 1, 1]}, abstain=-1)
+    assert encoded.classes == (0, 1, -1)
+    assert encoded.codes["rule"].tolist() == [2, 0, 1, 2]
+    named = encode_labels(["yes", "?", "no"], abstain="?")
+    assert named.classes == ("no", "yes", "?")
+    assert encode_labels([-1, 0], num_classes=2, abstain=-1).classes == (0, 1, -1)
+    assert encode_labels([-1, 0], classes=[0, 1], abstain=-1).codes.tolist() == [2, 0]
+    assert "abstain=" in refused(encode_labels, [-1, 0, 1])
+
+
+# Frames and what is no set of reports -------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pd.DataFrame({"ann": ["a", "b"], "bob": ["b", None]}),
+        pl.DataFrame({"ann": ["a", "b"], "bob": ["b", None]}),
+        pa.table({"ann": ["a", "b"], "bob": ["b", None]}),
+        pl.LazyFrame({"ann": ["a", "b"], "bob": ["b", None]}),
+    ],
+    ids=lambda frame: type(frame).__module__.split(".")[0] + type(frame).__name__,
+)
+def test_frames_are_reports(frame):
+    encoded = encode_reports(frame, missing="keep")
+    assert {name: codes.tolist() for name, codes in encoded.codes.items()} == {
+        "ann": [0, 1],
+        "bob": [1, -1],
+    }
+
+
+@pytest.mark.parametrize("reports", [[["a", "b"], ["b", "a"]], np.zeros((3, 2), int), ["a", "b"]])
+def test_lists_of_reports_are_told_what_to_be(reports):
+    assert "expected names and labels" in refused(encode_reports, reports)
+
+
+@pytest.mark.parametrize(
+    ("labels", "part"),
+    [
+        (np.array([[0], [1], [1]]), "(3, 1): take its only column, [:, 0]"),
+        ([[0, 1], [1]], "2 values in row 0 and 1 in row 1"),
+        ([[0, 1], 1], "2 values in row 0 and one value in row 1"),
+        ([{"a": 1}, {"a": 2}], "got records such as {'a': 1} in row 0"),
+        (pd.Series([{"a": 1}, {"a": 2}]), "records"),
+        (pl.Series([{"a": 1}, {"a": 2}]), "struct"),
+        (pl.Series([[1, 2], [1, 2]]), "(2, 2)"),
+        (pl.Series([[1, 2], [1]]), "2 values in row 0"),
+        ([{1}, {2}], "got set such as {1}"),
+        (np.array([(1, 2.0)], dtype=[("a", int), ("b", float)]), "records of a, b"),
+        (np.array([b"\xff", b"a"]), "UTF-8"),
+        ((x for x in "ab"), "got generator"),
+    ],
+)
+def test_what_holds_no_labels_is_refused_with_what_it_is(labels, part):
+    assert part in refused(encode_labels, labels)
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    ("options", "part"),
+    [
+        ({"missing": "Drop"}, "'raise', 'drop' or 'keep', got 'Drop'"),
+        ({"classes": [0, 1, None]}, "expected labels, got 0, 1, None"),
+        ({"classes": []}, "got none"),
+        ({"classes": "01"}, "expected a list of labels, got '01'"),
+        ({"classes": 2}, "expected a list of labels, got 2"),
+        ({"num_classes": 2.5}, "positive int, got 2.5"),
+        ({"num_classes": True}, "positive int, got True"),
+        ({"num_classes": -1}, "positive int, got -1"),
+    ],
+)
+def test_options_that_mean_nothing_are_refused(options, part):
+    assert part in refused(encode_labels, [0, 1, 1], **options)
+
+
+# Columns that cannot be reports -------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("labels", "part"),
+    [
+        ([f"p{j}" for j in range(30)], "every record is its own class: an identifier?"),
+        (np.arange(30) * 7, "30 different ones in 30 records"),
+        (np.arange(20_000) // 2, "at most 5000 classes, got 10000 in 20000 records"),
+        ([f"{j / 7:.3f}" for j in range(30)], "a number written as text"),
+        ([f"{j / 7:.1f}%" for j in range(30)], "a number written as text"),
+    ],
+)
+def test_columns_that_cannot_be_reports_are_refused_before_anything_is_computed(labels, part):
+    assert part in refused(encode_reports, {"id": labels})
+    assert len(encode_labels(labels).codes) == len(labels)  # names of anything may be many
+
+
+def test_many_classes_are_allowed_where_they_are_listed_or_repeat():
+    labels = [f"p{j}" for j in range(30)]
+    assert len(encode_reports({"x": labels}, classes=labels).classes) == 30
+    assert len(encode_reports({"x": np.arange(400) // 2}).classes) == 200
+    assert len(encode_reports({"x": ["10%", "20%"] * 30}).classes) == 2
+
+
+@pytest.mark.parametrize(
+    ("classes", "warning"),
+    [
+        (["caf\u00e9", "cafe\u0301"], "look the same and are written in other characters"),
+        (["cat", "cat\u200b"], "look the same"),
+        (["a b", "a\u00a0b"], "look the same"),
+        (["\uff21", "A"], "look the same"),
+        (["1", "1.0"], "classes '1' and '1.0' are the same number"),
+        (["10", "1e1"], "are the same number"),
+        (["cat", "Cat "], "differ only in case or spaces"),
+    ],
+)
+def test_look_alike_classes_are_pointed_out(classes, warning):
+    (found,) = encode_labels(classes).warnings
+    assert warning in found
+    assert found.isascii()
+
+
+def test_classes_that_differ_are_not_pointed_out():
+    assert encode_labels(["1", "2", "10", "a", "b", "nano", "\u00e9", "e"]).warnings == ()
+
+
+def test_look_alike_reports_are_pointed_out():
+    encoded = encode_reports({"ann": [0, 1], "Ann": [1, 0]})
+    assert "reports 'ann' and 'Ann' differ only in case or spaces" in encoded.warnings

@@ -1,0 +1,225 @@
+"""The door for observations: one finite array of known kind, or a message."""
+
+import itertools
+from decimal import Decimal
+from fractions import Fraction
+
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from jgram.data import check_observations, check_soft_labels, find_leaks
+from tests.refusals import refused
+
+
+def test_kinds_are_detected():
+    assert check_observations(["a", "b", "a"]).kind == "categorical"
+    assert check_observations([True, False]).kind == "categorical"
+    assert check_observations(pd.Series([1, 2, 1], dtype="category")).kind == "categorical"
+    assert check_observations([1, 2, 1]).kind == "numeric"
+    assert check_observations(np.zeros((4, 2, 3)) + np.arange(4)[:, None, None]).kind == "numeric"
+
+
+def test_outcomes_are_encoded_and_joined_across_columns():
+    single = check_observations([7, 3, 7, 3], kind="categorical")
+    assert (single.values.tolist(), single.names) == ([1, 0, 1, 0], (3, 7))
+    assert single.values.dtype == np.int32
+    joint = {"sex": ["f", "m", "f", "f"], "site": ["x", "x", "x", "y"]}
+    for y in (joint, pd.DataFrame(joint), np.array(list(zip(*joint.values(), strict=True)))):
+        observed = check_observations(y)
+        assert observed.names == (("f", "x"), ("f", "y"), ("m", "x"))
+        assert observed.values.tolist() == [0, 2, 0, 1]
+    assert check_observations([0.5, 1.5, 0.5], kind="categorical").names == (0.5, 1.5)
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        {"age": [30, 41], "dose": [0.5, 1.0]},
+        pd.DataFrame({"age": [30, 41], "dose": [0.5, 1.0]}, index=[5, 2]),
+        pd.DataFrame({"age": [30, 41], "dose": [0.5, 1.0]}).convert_dtypes(),
+        pl.DataFrame({"age": [30, 41], "dose": [0.5, 1.0]}),
+        pa.table({"age": [30, 41], "dose": [0.5, 1.0]}),
+    ],
+    ids=["mapping", "pandas", "pandas nullable", "polars", "arrow"],
+)
+def test_frames_are_stacked_with_their_names(frame):
+    observed = check_observations(frame)
+    np.testing.assert_array_equal(observed.values, [[30, 0.5], [41, 1]])
+    assert observed.names == ("age", "dose")
+
+
+def test_blocks_and_columns_are_stacked():
+    block = np.arange(6.0).reshape(3, 2)
+    observed = check_observations({"image": block, "age": [1, 2, 4]})
+    assert observed.names == ("image[0]", "image[1]", "age")
+    np.testing.assert_array_equal(observed.values, np.column_stack([block, [1, 2, 4]]))
+
+
+def test_floats_keep_their_width_and_inputs_are_not_changed():
+    single = np.array([1, 2, 4], np.float32)
+    assert check_observations(single).values.dtype == np.float32
+    assert check_observations([1, 2, 4]).values.dtype == np.float64
+    assert check_observations(jnp.array([1, 2], jnp.bfloat16)).values.dtype == np.float32
+    assert single.tolist() == [1, 2, 4]
+
+
+@pytest.mark.parametrize(
+    ("y", "kind", "parts"),
+    [
+        ({"age": [1, np.nan]}, "auto", ["age: 1 of 2 values missing", "row 1", "--missing drop"]),
+        (np.array([[1, 2], [3, np.nan]]), "auto", ["y[1]: 1 values missing", "row 1"]),
+        ({"age": [1, 2], "dose": [1, np.inf]}, "auto", ["dose: expected finite", "inf in row 1"]),
+        ([1.0, 1e30], "auto", ["1e+30 in row 1", "rescale"]),
+        (["a", None], "auto", ["1 of 2 values missing"]),
+        (["1,234", "5"], "numeric", ["'1,234'", "--thousands"]),
+        ({"age": [1, 2], "sex": ["f", "m"]}, "auto", ["sex: cannot mix", "age", "--bins"]),
+        ([], "auto", ["at least one record"]),
+        ({}, "auto", ["at least one column"]),
+        ({"a": [1], "b": [1, 2]}, "auto", ["expected 1 records", "got 2"]),
+        (np.zeros((2, 2, 2), int), "categorical", ["[n] or [n, k]"]),
+        (np.array([1j, 2]), "numeric", ["expected numbers"]),
+        (pd.DataFrame([[1, 2]], columns=["a", "a"]), "auto", ["distinct column names"]),
+        ("abc", "auto", ["got str"]),
+    ],
+)
+def test_wrong_observations_are_refused(y, kind, parts):
+    message = refused(check_observations, y, kind=kind)
+    assert [part for part in parts if part not in message] == [], message
+
+
+PROBABILITIES = np.array([[0.25, 0.75], [0.5, 0.5]])
+
+
+def test_probabilities_pass_within_rounding():
+    check = check_observations(PROBABILITIES + np.array([[9e-7, 0], [0, 0]]), kind="probability")
+    assert check.kind == "probability"
+    assert check_soft_labels(PROBABILITIES.astype(np.float32)).dtype == np.float32
+    np.testing.assert_array_equal(check_soft_labels(pd.DataFrame(PROBABILITIES)), PROBABILITIES)
+
+
+@pytest.mark.parametrize(
+    ("values", "part"),
+    [
+        (PROBABILITIES / 2, "sum to 1, got 0.5 in row 0: divide by the row sums"),
+        (PROBABILITIES * 100, "got 100 in row 0: percentages"),
+        (PROBABILITIES + np.array([[3e-6, 0], [0, 0]]), "sum to 1"),
+        (np.array([[0.5, 0.5], [1 + 1e-9, -1e-9]]), "got -1e-09 in row 1: clip"),
+        (np.array([[2.0, -3.0], [0.1, 0.2]]), "logits"),
+        (np.array([[0.5, np.nan], [0.5, 0.5]]), "missing"),
+        (np.array([0.2, 0.8]), "np.stack([1 - p, p], axis=1)"),
+    ],
+)
+def test_rows_that_are_not_probabilities_are_told_apart(values, part):
+    assert part in refused(check_soft_labels, values)
+
+
+def test_the_refusals_of_probabilities_are_distinct():
+    wrong = [PROBABILITIES / 2, np.full((2, 2), np.nan), PROBABILITIES - 1e-9, PROBABILITIES * -9]
+    wrong[2] = np.array([[1 + 1e-9, -1e-9]])
+    messages = [refused(check_soft_labels, values) for values in wrong]
+    assert all(a[:40] != b[:40] for a, b in itertools.combinations(messages, 2))
+
+
+def test_soft_labels_have_a_column_for_each_class():
+    assert "per class, 3, got 2" in refused(check_soft_labels, PROBABILITIES, num_classes=3)
+
+
+def test_columns_that_say_nothing_are_warned_of():
+    (warning,) = check_observations({"age": [1, 2], "site": [5, 5]}).warnings
+    assert "site" in warning
+    assert "age" not in warning
+    assert "every record" in check_observations(["a", "a"]).warnings[0]
+    assert "hardly repeat" in check_observations(list("abcd")).warnings[0]
+    assert not check_observations(list("abab")).warnings
+
+
+# Kinds of silence ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        np.ma.array([1.0, 9.0, 2.0], mask=[0, 1, 0]),
+        np.ma.array([[1.0, 2], [9, 9], [2, 3]], mask=[[0, 0], [1, 0], [0, 0]]),
+        pa.array(["a", None, "b"]).dictionary_encode(),
+        {"site": pa.chunked_array([pa.array(["a", None, "b"]).dictionary_encode()])},
+        pl.Series([1.0, float("nan"), 2.0]),
+        np.array([[1.0, 2], [None, 2], [3, 4]], object),
+    ],
+    ids=["masked", "masked block", "arrow dictionary", "chunked", "polars NaN", "object block"],
+)
+def test_missing_observations_never_become_a_value(y):
+    assert "missing (first in row 1)" in refused(check_observations, y)
+
+
+def test_objects_that_are_numbers_are_numbers():
+    decimals = [Decimal("1.5"), Decimal("2.5"), Decimal(4)]
+    for y in (
+        decimals,
+        np.array(decimals, object),
+        np.array([1.5, 2.5, 4], object),
+        np.array([[1.5], [2.5], [4]], object),
+        [1.5, Fraction(5, 2), 4],
+        pa.array(decimals),
+        pl.Series(decimals),
+        pd.Series(decimals),
+    ):
+        observed = check_observations(y)
+        assert observed.kind == "numeric"
+        assert observed.values.ravel().tolist() == [1.5, 2.5, 4]
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    ("y", "options", "part"),
+    [
+        (np.array([1j, 2, 1j]), {}, "complex"),
+        (["19.1%", "20.2%", "7%"], {}, "'19.1%', a number written as text"),
+        (["€ 1.299,99", "€ 2,50", "€ 3,99"], {}, "a number written as text"),
+        (["1.5", "2.5", "3.5"], {}, "a number written as text"),
+        ([1.0, np.inf, 1.0], {"kind": "categorical"}, "expected finite outcomes, got inf in row 1"),
+        (np.zeros((3, 0)), {}, "at least one column"),
+        ([[1.0, 2], [3]], {}, "2 values in row 0 and 1 in row 1"),
+        ([{"a": 1}, {"a": 2}], {}, "records"),
+        ([1, 2, 3], {"kind": "number"}, "expected auto, categorical, numeric, probability"),
+    ],
+)
+def test_what_would_be_taken_for_something_else_is_refused(y, options, part):
+    assert part in refused(check_observations, y, **options)
+
+
+def test_object_blocks_are_columns_of_their_own():
+    mixed = np.array([["f", True], ["m", False], ["f", True]], object)
+    assert check_observations(mixed).names == (("f", True), ("m", False))
+    assert check_observations([["f", "x"], ["m", "y"]]).names == (("f", "x"), ("m", "y"))
+    message = refused(check_observations, [["f", 1.5], ["m", 2.5]])
+    assert message.startswith("y[0]: cannot mix categories with the numbers of y[1]")
+
+
+def test_texts_that_are_codes_or_names_stay_categories():
+    for y in (["007", "010", "007"], ["1", "2", "3"], ["1.0", "2.0"] * 3, ["10%", "20%"] * 3):
+        assert check_observations(y).kind == "categorical"
+
+
+def test_a_column_of_soft_labels_is_told_to_be_one_column():
+    assert "[:, 0]" in refused(check_soft_labels, np.array([[0.0], [1.0]]))
+
+
+def test_leaks_are_columns_that_equal_a_report_up_to_names():
+    report = np.array([0, 1, 2, 1, 0, -1])
+    y = {
+        "copy": ["x", "z", "y", "z", "x", "x"],
+        "almost": ["x", "z", "y", "z", "y", "x"],
+        "finer": [1, 2, 3, 4, 1, 0],
+        "coarser": ["x", "z", "z", "z", "x", "x"],
+        "constant": ["x"] * 6,
+        "gaps": [5.5, None, 7.5, 6.5, None, 1],
+        "block": np.column_stack([report % 2, report]),
+    }
+    found = find_leaks({"ann": report, "bob": np.array([0, 0, 0, 0, 0, 0])}, y)
+    assert found == (("ann", "copy"), ("ann", "gaps"), ("ann", "block[1]"))
+    assert find_leaks({"ann": report}, pl.DataFrame({"copy": y["copy"]})) == (("ann", "copy"),)

@@ -1,0 +1,250 @@
+"""Mixed tables: comparable columns, what is left out and why, and nothing chosen by reports."""
+
+import datetime
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from jgram.data import prepare_table
+from tests.refusals import refused
+
+AGE = [30, 41, 35, 52, 28, 61]
+SEX = ["f", "m", "f", "f", "m", "f"]
+
+
+def mean_square(points):
+    return np.mean(
+        [np.sum((a - b) ** 2) for i, a in enumerate(points) for j, b in enumerate(points) if i != j]
+    ) * (1 - 1 / len(points))  # over all pairs, self-pairs too
+
+
+def test_every_column_has_a_mean_squared_distance_of_two():
+    table = prepare_table({"age": AGE, "sex": SEX})
+    assert table.names == ("age", "sex = f", "sex = m")
+    assert table.table_width == 3
+    assert mean_square(table.points[:, :1]) == pytest.approx(2)
+    assert mean_square(table.points[:, 1:]) == pytest.approx(2)
+    share = np.array([4 / 6, 2 / 6])
+    assert table.points[0, 1] == pytest.approx(1 / np.sqrt(1 - np.sum(share**2)))
+
+
+def test_numbers_are_normal_scores_of_mean_ranks():
+    from scipy import stats
+
+    values = [3.0, 1, 1, 7, 2, 7, 7]
+    scores = stats.norm.ppf((stats.rankdata(values) - 0.5) / 7)
+    expected = (scores - scores.mean()) / scores.std()
+    np.testing.assert_allclose(prepare_table({"v": values}).points[:, 0], expected)
+
+
+@pytest.mark.parametrize(
+    "move",
+    [
+        lambda v: v * 1e-20,
+        lambda v: v + 1e7,
+        lambda v: v + 1_700_000_000,
+        np.exp,
+        lambda v: (v * 1000).astype(np.int64),
+        lambda v: np.array([Decimal(float(x)) for x in v], object),
+        lambda v: v.astype(object),
+        lambda v: np.datetime64("2020-01-01") + (v * 1000).astype("timedelta64[h]"),
+        lambda v: [datetime.datetime(2020, 1, 1) + datetime.timedelta(hours=float(x)) for x in v],
+    ],
+)
+def test_ranks_are_blind_to_units_offsets_types_and_monotone_maps(move):
+    values = np.random.default_rng(0).permutation(30) / 8.0
+    expected = prepare_table({"v": values}).points
+    np.testing.assert_array_equal(prepare_table({"v": move(values)}).points, expected)
+
+
+@pytest.mark.parametrize(("offset", "unit"), [(0, 1e-20), (0, 1e-200), (2**33, 1), (0, 1e200)])
+def test_standardising_keeps_digits_far_from_zero_and_in_tiny_units(offset, unit):
+    values = np.random.default_rng(0).permutation(30) / 8.0
+    expected = (values - values.mean()) / values.std()
+    found = prepare_table({"v": values * unit + offset}, scale="standard").points[:, 0]
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pd.DataFrame({"age": AGE, "sex": SEX}),
+        pd.DataFrame({"age": AGE, "sex": SEX}).convert_dtypes(),
+        pd.DataFrame({"age": AGE, "sex": pd.Categorical(SEX)}),
+        pl.DataFrame({"age": AGE, "sex": SEX}),
+        pl.LazyFrame({"age": AGE, "sex": SEX}),
+        pa.table({"age": AGE, "sex": SEX}),
+        pa.record_batch({"age": AGE, "sex": pa.array(SEX).dictionary_encode()}),
+        {"age": [str(x) for x in AGE], "sex": np.array(SEX)},
+    ],
+    ids=lambda f: type(f).__module__.split(".")[0] + " " + type(f).__name__,
+)
+def test_frames_of_any_library_are_one_table(frame):
+    if isinstance(frame, dict):
+        frame["age"] = [int(x) for x in frame["age"]]
+    table = prepare_table(frame)
+    np.testing.assert_array_equal(table.points, prepare_table({"age": AGE, "sex": SEX}).points)
+
+
+def test_missing_numbers_are_the_median_with_an_indicator_and_categories_a_level():
+    table = prepare_table({"age": [1.0, np.nan, 3, 2], "sex": ["f", None, "m", "f"]})
+    assert table.names == ("age", "age missing", "sex = f", "sex = m", "sex missing")
+    assert table.points[1, 0] == pytest.approx(table.points[3, 0])  # 2 is the median
+    assert len(set(table.points[[0, 2, 3], 1])) == 1
+    assert table.points[1, 1] > 1
+    assert (table.points[1, 2:4] == 0).all()
+    assert table.points[1, 4] > 0
+
+
+def test_bools_are_categories_and_dates_numbers():
+    table = prepare_table(
+        {"on": [True, False, True], "day": np.array(["2020", "2021", "2024"], "datetime64[D]")}
+    )
+    assert table.names == ("on = False", "on = True", "day")
+    assert "2 columns (1 number, 1 category), by rank" in table.description
+
+
+def test_what_says_nothing_is_left_out_and_named():
+    n = 30
+    table = prepare_table(
+        {
+            "age": np.random.default_rng(0).normal(size=n),
+            "site": ["a"] * n,
+            "id": [f"p{j}" for j in range(n)],
+            "row": np.arange(n),
+            "note": [f"the patient felt quite well on day {j % 25}" for j in range(n)],
+            "empty": [None] * n,
+        }
+    )
+    assert table.names == ("age",)
+    warnings = "\n".join(table.warnings)
+    for part in (
+        "site is left out: it holds nothing but 'a'",
+        "id is left out: it never repeats a value: an identifier",
+        "row is left out: it numbers the rows",
+        "note is left out: it is free text: embed it",
+        "empty is left out: it holds no value",
+    ):
+        assert part in warnings
+
+
+def test_categories_without_end_are_identifiers():
+    columns = {
+        "id": np.arange(12_000).astype(str)[np.arange(24_000) // 2],
+        "x": np.arange(24_000.0),
+    }
+    table = prepare_table(columns)
+    assert table.names == ("x",)
+    assert "id is left out: it has 12000 categories: an identifier" in table.warnings[0]
+
+
+def test_nothing_left_is_refused_with_the_reasons():
+    message = refused(prepare_table, {"id": [f"p{j}" for j in range(9)], "one": [1] * 9})
+    assert "id never repeats" in message
+    assert "one holds nothing but 1" in message
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_kinds_override_and_are_checked():
+    columns = {"zip": [10, 20, 10, 20], "age": [1.5, 2, 3, 4], "id": [4, 2, 9, 1]}
+    table = prepare_table(columns, kinds={"zip": "category", "id": "ignore"})
+    assert table.names == ("zip = 10", "zip = 20", "age")
+    assert "did you mean 'zip'" in refused(prepare_table, columns, kinds={"zi": "category"})
+    assert "'number', 'category' or 'ignore'" in refused(prepare_table, columns, kinds={"id": "x"})
+    assert "'rank', 'standard' or 'none'" in refused(prepare_table, columns, scale="ranks")
+    assert "expected numbers, got 'f'" in refused(
+        prepare_table, {"s": ["f", "m"]}, kinds={"s": "number"}
+    )
+    n = 40
+    rows = {"row": np.arange(n), "x": np.random.default_rng(0).normal(size=n)}
+    assert "row" in prepare_table(rows, kinds={"row": "number"}).names
+    assert prepare_table({"row": np.arange(n)}).names == ("row",)
+
+
+def test_scales():
+    columns = {"v": [1.0, 2, 4, 10]}
+    np.testing.assert_allclose(np.ptp(prepare_table(columns, scale="none").points), 9)
+    standard = prepare_table(columns, scale="standard")
+    assert standard.points.std() == pytest.approx(1)
+    assert "standardised" in standard.description
+
+
+@pytest.mark.parametrize(
+    ("columns", "warning"),
+    [
+        ({"grade": [1, 2, 3, 1, 2, 3]}, "grade holds 3 whole numbers and is read as a number"),
+        ({"city": ["a", "b", "c", "d", "d"]}, "4 categories in 5 records hardly repeat"),
+        ({"v": [1.5, None, None, 2, 3]}, "v: 40% of its values are missing"),
+        ({"a": [1.5, 2], "a ": [2.5, 3]}, "columns 'a' and 'a ' differ only in case or spaces"),
+    ],
+)
+def test_what_may_be_meant_otherwise_is_warned_of(columns, warning):
+    assert any(warning in w for w in prepare_table(columns).warnings)
+
+
+def test_an_embedding_stays_a_block_and_beside_columns_a_block_of_its_own():
+    block = np.random.default_rng(0).normal(size=(6, 4))
+    alone = prepare_table(block)
+    np.testing.assert_array_equal(alone.points, block)
+    assert alone.table_width == 0
+    assert alone.description == (
+        "observations: a block of 4 numbers, as it is; chosen without the reports"
+    )
+    beside = prepare_table({"age": AGE, "image": block})
+    assert beside.table_width == 1
+    np.testing.assert_array_equal(beside.points[:, 1:], block)
+    assert "columns, block and everything in equal parts" in beside.description
+    uneven = prepare_table(block * [1, 1, 1, 50])
+    assert "y[3] varies far more" in uneven.warnings[0]
+    assert "missing" in refused(prepare_table, np.where(block > 2, np.nan, block) * np.nan)
+
+
+def test_mixed_object_arrays_are_columns():
+    mixed = np.array([[30, "f"], [41, "m"], [35, "f"]], object)
+    table = prepare_table(mixed)
+    assert table.names == ("y[0]", "y[1] = f", "y[1] = m")
+    nested = prepare_table([[30, "f"], [41, "m"], [35, "f"]])
+    np.testing.assert_array_equal(nested.points, table.points)
+
+
+def test_categories_of_many_levels_stay_equally_far_apart():
+    levels = np.repeat([f"c{j}" for j in range(400)], 2)
+    points = prepare_table({"city": levels}).points
+    assert points.shape == (800, 256)
+    squares = np.sum((points[::2][:100, None] - points[::2][None, 100:200]) ** 2, axis=-1)
+    assert squares.mean() == pytest.approx(2, rel=0.01)
+    assert squares.std() < 0.2
+    np.testing.assert_array_equal(points[::2], points[1::2])
+
+
+def test_the_order_of_records_changes_nothing():
+    columns = {"age": [30, 41, None, 52, 28, 61], "sex": SEX}
+    order = np.array([3, 1, 5, 0, 2, 4])
+    moved = {name: [values[j] for j in order] for name, values in columns.items()}
+    np.testing.assert_allclose(
+        prepare_table(moved).points, prepare_table(columns).points[order], atol=1e-12
+    )
+
+
+@pytest.mark.parametrize(
+    ("columns", "part"),
+    [
+        ({"pay": ["19.1%", "20.4%", "3%"]}, "'19.1%', a number written as text"),
+        ({"pay": ["€ 1.299,99", "€ 3,50", "€ 4,10"]}, "a number written as text"),
+        ({"z": np.array([1j, 2, 3])}, "complex"),
+        ({"v": [1.0, np.inf, 2]}, "inf in row 1"),
+        ({"v": [[1, 2], [3]]}, "2 values in row 0 and 1 in row 1"),
+        ({"v": pd.Series([{"a": 1}, {"a": 2}])}, "records"),
+        ({"v": pl.Series([{"a": 1}, {"a": 2}])}, "struct"),
+        (np.zeros((3, 0)), "has no columns"),
+        ({}, "at least one column"),
+        ({"v": [1, "a", 2]}, "one type"),
+        ("text", "got str"),
+    ],
+)
+def test_what_is_no_table_is_refused(columns, part):
+    assert part in refused(prepare_table, columns)

@@ -1,0 +1,228 @@
+"""Uncertainty: against bootstrap, simulation and brute-force permutation."""
+
+import jax
+import numpy as np
+import pytest
+
+import jgram
+from jgram import noise, uncertainty
+from jgram.report import holm, tie_groups
+from jgram.uncertainty import uncertainties
+
+DELTA, KEY = jgram.delta, jax.random.key(0)
+
+
+def compare(first, second, y, kernel, num_classes=None, confidence=0.95):
+    found = uncertainties({"a": first, "b": second}, y, kernel, num_classes=num_classes)
+    return uncertainty.compare_plugin(found["a"], found["b"], confidence=confidence)
+
+
+def categorical(n=1500, d=3, wrong=0.2, seed=0):
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, d, n)
+    y = np.where(rng.random(n) < 0.3, rng.integers(0, d, n), truth)
+    x_hat = np.where(rng.random(n) < wrong, rng.integers(0, d, n), truth)
+    return truth, x_hat, y
+
+
+def numeric(n=600, d=3, wrong=0.2, seed=0):
+    truth, x_hat, _ = categorical(n, d, wrong, seed)
+    rng = np.random.default_rng(seed + 1)
+    return truth, x_hat, (rng.normal(size=(n, 2)) + 2.0 * np.eye(d, 2)[truth])
+
+
+def test_standard_error_is_that_of_fresh_samples_and_of_the_bootstrap():
+    scores, errors, differences, paired = [], [], [], []
+    for seed in range(100):
+        truth, x_hat, y = categorical(n=800, seed=seed)
+        found = uncertainties({"truth": truth, "noisy": x_hat}, y, jgram.Delta(3))
+        scores.append(found["noisy"].log_score)
+        errors.append(found["noisy"].standard_error)
+        comparison = uncertainty.compare_plugin(found["truth"], found["noisy"])
+        differences.append(comparison.log_ratio)
+        paired.append(comparison.standard_error)
+    assert np.mean(errors) == pytest.approx(np.std(scores, ddof=1), rel=0.2)
+    assert np.mean(paired) == pytest.approx(np.std(differences, ddof=1), rel=0.2)
+    assert np.mean(paired) < 0.7 * np.mean(errors) * np.sqrt(2)  # pairing is what buys precision
+    resampled = jgram.bootstrap(jax.random.key(0), x_hat, y, jgram.Delta(3), draws=500)
+    assert resampled.standard_error == pytest.approx(errors[-1], rel=0.2)
+    low, high = resampled.interval
+    assert low < scores[-1] < high
+
+
+@pytest.mark.parametrize("kernel", [jgram.RBF(2.0), jgram.linear])
+def test_bootstrap_of_records_is_the_weights_of_the_score(kernel):
+    _, x_hat, y = numeric(n=200, d=2)
+    found = jgram.bootstrap(jax.random.key(1), x_hat, y, kernel, draws=20)
+    rng = noise._host_generator(jax.random.key(1))
+    weights = rng.multinomial(200, np.full(200, 1 / 200), size=20)[3]
+    rows = np.repeat(np.arange(200), weights)
+    expected = jgram.plugin_log_score(x_hat[rows], y[rows].astype(np.float32), kernel)
+    assert found.draws[3] == pytest.approx(float(expected), abs=1e-3)
+
+
+def test_jackknife_bias_is_the_bias():
+    n, scores, biases = 150, [], []
+    for seed in range(300):
+        _, x_hat, y = categorical(n, wrong=0.1, seed=seed)
+        found = uncertainties({"": x_hat}, y, jgram.Delta(3))[""]
+        scores.append(found.log_score)
+        biases.append(found.bias)
+    population = 2 * np.log(
+        np.linalg.det((0.7 * np.eye(3) + 0.1) @ (0.9 * np.eye(3) + 0.1 / 3) / 3)
+    )
+    true_bias, error = np.mean(scores) - population, np.std(scores) / np.sqrt(300)
+    assert np.mean(biases) == pytest.approx(true_bias, abs=3 * error)
+    assert abs(np.mean(biases)) > 3 * error  # there is a bias to be seen
+
+
+def test_comparison_is_the_ratio_of_determinants_whatever_the_experiment():
+    n, d = 60_000, 3
+    truth = np.arange(n) % d
+    rng = np.random.default_rng(0)
+    reports = {
+        share: np.where(rng.random(n) < share, rng.integers(0, d, n), truth) for share in (0.1, 0.3)
+    }
+    determinants = {
+        share: np.linalg.det(np.asarray(jgram.gram_matrix.joint_table(x, truth)) / n)
+        for share, x in reports.items()
+    }
+    for wrong in (0.1, 0.5):
+        y = np.where(rng.random(n) < wrong, rng.integers(0, d, n), truth)
+        found = compare(reports[0.1], reports[0.3], y, jgram.Delta(d), confidence=0.9999)
+        low, high = found.determinant_ratio_interval
+        assert low < determinants[0.1] / determinants[0.3] < high
+        assert found.probability > 0.999
+        assert found.p_value < 1e-3
+        assert found.determinant_ratio == pytest.approx(np.exp(found.log_ratio / 2))
+    reverse = compare(reports[0.3], reports[0.1], y, jgram.Delta(d))
+    assert reverse.log_ratio == pytest.approx(-found.log_ratio)
+    assert reverse.probability == pytest.approx(1 - found.probability)
+
+
+def test_comparisons_without_a_score_are_said_not_invented():
+    _, x_hat, y = categorical(200)
+    constant = np.zeros(200, int)
+    won = compare(x_hat, constant, y, jgram.Delta(3), num_classes=3)
+    assert (won.log_ratio, won.probability) == (np.inf, 1.0)
+    assert won.p_value < 1e-6
+    lost = compare(constant, x_hat, y, jgram.Delta(3), num_classes=3)
+    assert lost.probability < 1e-6
+    assert lost.determinant_ratio == 0.0
+    neither = compare(constant, constant, y, jgram.Delta(3), num_classes=3)
+    assert (neither.log_ratio, neither.probability, neither.p_value) == (0.0, 0.5, 1.0)
+    same = compare(x_hat, x_hat, y, jgram.Delta(3))
+    assert (same.log_ratio, same.probability, same.p_value) == (0.0, 0.5, 1.0)
+
+
+@pytest.mark.parametrize("block_length", [1, 4])
+def test_noise_floor_is_that_of_permuted_records(block_length):
+    _, x_hat, y = categorical(120)
+    found = jgram.noise_floor(
+        jax.random.key(0), x_hat, y, jgram.Delta(3), draws=1000, block_length=block_length
+    )
+    rng = np.random.default_rng(0)
+    blocks = np.arange(120).reshape(-1, block_length)
+    brute = np.array(
+        [
+            np.linalg.slogdet(table.T @ table)[1]
+            for order in (rng.permutation(len(blocks)) for _ in range(1000))
+            for table in [np.histogram2d(y, x_hat[blocks[order].ravel()], bins=3)[0] / 120]
+        ]
+    )
+    assert found.mean == pytest.approx(brute.mean(), abs=5 * brute.std() / np.sqrt(500))
+    assert found.standard_deviation == pytest.approx(brute.std(), rel=0.15)
+    assert found.p_value < 0.01
+    assert found.margin == pytest.approx(
+        (uncertainties({"": x_hat}, y, jgram.Delta(3))[""].log_score - found.mean)
+        / found.standard_deviation
+    )
+
+
+def test_tables_of_fixed_margins_are_those_of_permutations():
+    """Chi-square of every possible table of a small case against the exact probabilities."""
+    x_hat, y = np.array([0, 0, 0, 1, 1]), np.array([0, 0, 1, 1, 1])
+    rng = np.random.default_rng(0)
+    tables = noise._tables_with_margins(rng, np.bincount(y), np.bincount(x_hat), 20_000)
+    assert (tables.sum(axis=2) == np.bincount(y)).all()
+    assert (tables.sum(axis=1) == np.bincount(x_hat)).all()
+    # The first cell is hypergeometric: 2 draws from 3 + 2.
+    observed = np.bincount(tables[:, 0, 0], minlength=3)
+    expected = 20_000 * np.array([1, 6, 3]) / 10
+    assert ((observed - expected) ** 2 / expected).sum() < 13.8  # p = .001, two degrees
+
+
+def test_noise_floor_of_numbers_shares_one_scale_with_the_score():
+    _, x_hat, y = numeric(n=150)
+    for kernel in (jgram.RBF(2.0), jgram.linear):
+        d = 3 if kernel is not jgram.linear else 2
+        labels = np.minimum(x_hat, d - 1)
+        found = jgram.noise_floor(jax.random.key(0), labels, y, kernel, draws=99)
+        assert found.p_value == 0.01
+        assert found.margin > 2
+        shuffled = np.random.default_rng(1).permutation(labels)
+        assert jgram.noise_floor(jax.random.key(0), shuffled, y, kernel, draws=99).p_value > 0.02
+
+
+def test_the_floor_moves_with_the_number_of_records():
+    means = []
+    for n in (500, 4000):
+        rng = np.random.default_rng(n)
+        x_hat, y = rng.integers(0, 5, n), rng.integers(0, 5, n)
+        means.append(jgram.noise_floor(jax.random.key(0), x_hat, y, jgram.Delta(5)).mean)
+    assert means[0] == pytest.approx(-40.5, abs=1.0)
+    assert means[1] == pytest.approx(-48.5, abs=1.5)
+
+
+def test_a_key_fixes_the_draws():
+    _, x_hat, y = categorical(100)
+    floors = [
+        jgram.noise_floor(jax.random.key(seed), x_hat, y, jgram.Delta(3), draws=9).draws
+        for seed in (0, 0, 1)
+    ]
+    np.testing.assert_array_equal(floors[0], floors[1])
+    assert (floors[0] != floors[2]).any()
+
+
+def test_many_sizes_compile_a_few_times():
+    _, x_hat, y = categorical(1200)
+    before = uncertainty._linearise_all._cache_size()
+    for n in range(1000, 1050, 2):
+        uncertainties({"": x_hat[:n]}, y[:n], jgram.Delta(3), num_classes=3)
+    assert uncertainty._linearise_all._cache_size() - before <= 6
+
+
+def test_padding_changes_nothing():
+    for kernel, records in ((jgram.Delta(3), categorical(77)), (jgram.RBF(1.0), numeric(77))):
+        _, x_hat, y = records
+        found = uncertainties({"": x_hat}, y, kernel)[""]
+        with jax.enable_x64(True):
+            alone = jgram.influences.linearise(x_hat, y, kernel)
+        assert found.log_score == pytest.approx(float(alone.log_score), abs=1e-9)
+        own = np.asarray(alone.influence)[np.arange(77), x_hat]
+        np.testing.assert_allclose(found.contributions, 2 * (own - 3), atol=1e-8)
+
+
+def test_adjustment_and_groups():
+    assert holm({}) == {}
+    assert holm({"a": 0.5, "b": 0.9}) == {"a": 1.0, "b": 1.0}
+    separate = {frozenset(pair): 0.0 for pair in ("ab", "ac", "bc")}
+    assert tie_groups(list("abc"), separate) == [["a"], ["b"], ["c"]]
+    assert tie_groups(list("abc"), dict.fromkeys(separate, 1.0)) == [["a", "b", "c"]]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda x, y: uncertainties({}, y, DELTA), "at least one report"),
+        (lambda x, y: uncertainties({"a": x, "b": x[1:]}, y, DELTA), "same records"),
+        (lambda x, y: compare(x, x, y, DELTA, confidence=1.0), r"confidence in \(0, 1\)"),
+        (lambda x, y: jgram.noise_floor(KEY, x, y, DELTA, draws=0), "draws >= 1"),
+        (lambda x, y: jgram.noise_floor(KEY, x, y, DELTA, block_length=999), "block_length"),
+        (lambda x, y: jgram.bootstrap(KEY, 0 * x, y, DELTA, num_classes=2), "finite log score"),
+    ],
+)
+def test_bad_input_is_refused(call, message, unchecked):
+    _, x_hat, y = categorical(50)
+    with pytest.raises(ValueError, match=message):
+        call(x_hat, y)
