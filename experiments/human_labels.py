@@ -34,7 +34,7 @@ from jgram.data import cifar10_embeddings
 from jgram.datasets import cifar10
 from jgram.influences import influence
 from jgram.kernels import RBF, median_bandwidth
-from jgram.label_issues import label_issues
+from jgram.issues import label_issues
 from jgram.noise import noise_floor
 from jgram.report import holm, tie_groups
 from jgram.uncertainty import compare_plugin, uncertainties

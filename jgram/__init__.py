@@ -36,7 +36,7 @@ from jgram.kernels import (
     linear,
     rbf,
 )
-from jgram.label_issues import label_issues
+from jgram.issues import label_issues
 from jgram.noise import bootstrap, noise_floor
 from jgram.observed import observe
 from jgram.paper import guarantees, orderings

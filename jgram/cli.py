@@ -291,7 +291,7 @@ def issues(
         jgram issues labels.npz --report answers --observation features --out suspects.csv
     """
     from jgram.data import read_columns, to_json
-    from jgram.label_issues import label_issues
+    from jgram.issues import label_issues
 
     _check_out(out)
     columns = read_columns(

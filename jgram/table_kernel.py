@@ -69,6 +69,10 @@ class MultiscaleRBF:
         """All pairs of prepared observations."""
         return _four_bandwidths(_squared_distances(first, second))
 
+    def squares(self, prepared: Float[ArrayLike, "n k"]) -> Float[Array, " n"]:
+        """``K(y, y) = 1`` for every observation."""
+        return jnp.ones(len(prepared), prepared.dtype)
+
     def _bandwidth(self) -> Any:
         if self.bandwidth is None:
             raise ValueError("expected MultiscaleRBF(bandwidth=...), got None: resolve(y) reads it")
@@ -156,6 +160,10 @@ class TableKernel:
         """All pairs of prepared observations."""
         pairs = zip(self._views(first), self._views(second), strict=True)
         return self._sum([_four_bandwidths(_squared_distances(a, b)) for a, b in pairs])
+
+    def squares(self, prepared: Float[ArrayLike, "n r"]) -> Float[Array, " n"]:
+        """``K(y, y) = 1`` for every observation."""
+        return jnp.ones(len(prepared), prepared.dtype)
 
     def _views(self, prepared: Any) -> list[Any]:
         ends = np.cumsum(self.widths)
