@@ -147,7 +147,7 @@ def test_hard_records_and_wrong_labels_are_two_numbers():
 def test_observations_that_say_nothing_call_no_label_wrong():
     labels = np.repeat([0, 1, 2], [60, 50, 40])
     for y in (np.zeros(150), np.random.default_rng(2).normal(size=(150, 3))):
-        found = label_issues(labels, y)
+        found = label_issues(labels, y, RBF(1.0))
         assert found.number == 0
         assert "do not predict the labels" in found.conclusion
         assert np.isfinite(found.wrong).all()
@@ -211,7 +211,7 @@ def test_few_records_give_numbers(n):
     rng = np.random.default_rng(n)
     labels = np.arange(n) % 2
     for y in (labels + 0.1 * rng.normal(size=n), rng.normal(size=(n, 2)), np.ones(n)):
-        found = label_issues(labels, y)
+        found = label_issues(labels, y, RBF(1.0))
         assert np.isfinite(found.wrong).all()
         assert np.isfinite(found.margin).all()
         assert ((found.wrong >= 0) & (found.wrong <= 1)).all()
