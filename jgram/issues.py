@@ -20,11 +20,12 @@ every smaller share. Some hard records are still among those, and the fall of ``
 to them goes on half as far: the errors are ``n e(s) sqrt(e(s) / e(1))``. Where that is well below
 ``n e(1)``, hard records and wrong labels cannot be told apart and both numbers are given; only
 people who check some of the labels can say more (``checked=``, jgram/audit.py). With an error rate
-``e`` midway between the two, and errors spread by the class shares, the probability that the label
-``k`` of a record is wrong is
+``e`` midway between the two, and ``off`` how often an error falls on each class (half of them
+alike, half by the class shares), the probability that the label ``k`` of a record is wrong is
 
-    q_k ~ max(p_k - e share_k, 0)      off = e share_k / (1 - share_k)
-    P   = off (1 - q_k) / (off (1 - q_k) + (1 - e) q_k)
+    off_k = (1 / (d - 1) + min(share_k / (1 - share_k), 1)) / 2
+    q_k ~ max(p_k - e off_k, p_k / 50)
+    P   = e off_k (1 - q_k) / (e off_k (1 - q_k) + (1 - e) q_k)
 """
 
 import math
@@ -443,10 +444,10 @@ def _disagreement(predicted: np.ndarray, labels: np.ndarray) -> tuple[float, flo
 def _probability_wrong(predicted: np.ndarray, labels: np.ndarray, rate: float) -> np.ndarray:
     """``P`` of the module's formula, at an error rate."""
     share = np.bincount(labels) / len(labels)
-    clean = np.maximum(predicted - rate * share, 0.0)
-    clean /= np.maximum(clean.sum(axis=1, keepdims=True), 1e-300)
-    own = clean[np.arange(len(labels)), labels]
-    wrong = (rate * share / (1 - share))[labels] * (1 - own)
+    off = rate * (1 / (len(share) - 1) + np.minimum(share / (1 - share), 1.0)) / 2
+    clean = np.maximum(predicted - off, predicted / 50)
+    own = (clean / clean.sum(axis=1, keepdims=True))[np.arange(len(labels)), labels]
+    wrong = off[labels] * (1 - own)
     return wrong / np.maximum(wrong + (1 - rate) * own, 1e-300)
 
 
