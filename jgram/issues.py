@@ -152,7 +152,7 @@ def label_issues(
     columns: Any = None,
     classes: Sequence[Any] | None = None,
     num_classes: int | None = None,
-    checked: Mapping[int, Any] | None = None,
+    checked: Mapping[Any, Any] | None = None,
 ) -> LabelIssues:
     """Rank records by how likely their label is wrong, and estimate how many are.
 
@@ -196,7 +196,7 @@ def label_issues(
     observed, columns = _bind(y, kernel, columns)
     check_aligned({"x_hat": labels, "y": np.empty(observed.size)})
     _refuse_single_classes(labels, names)
-    known = _read_checks(checked or {}, labels, names)
+    known = _read_checks(checked or {}, labels, names, encoded.classes)
     n = len(labels)
 
     predicted, informative = _predict(observed, columns, labels)
@@ -266,21 +266,24 @@ def _refuse_single_classes(labels: np.ndarray, names: tuple[Any, ...]) -> None:
 
 
 def _read_checks(
-    checked: Mapping[int, Any], labels: np.ndarray, names: tuple[Any, ...]
+    checked: Mapping[int, Any],
+    labels: np.ndarray,
+    names: tuple[Any, ...],
+    declared: tuple[Any, ...],
 ) -> dict[int, int]:
-    """The right code by row; -1 where the label is wrong, or is none of the reported classes."""
+    """The right code by row; -1 where the label is wrong and the right one was never reported."""
     codes, found = {name: code for code, name in enumerate(names)}, {}
     for row, right in checked.items():
-        if not 0 <= row < len(labels):
+        if not isinstance(row, int | np.integer) or not 0 <= row < len(labels):
             raise ValueError(f"checked: expected rows 0..{len(labels) - 1}, got {row!r}")
         if isinstance(right, bool | np.bool_) and not isinstance(names[0], bool | np.bool_):
             found[int(row)] = int(labels[row]) if right else -1
-        elif right in codes:
-            found[int(row)] = codes[right]
+        elif right in declared:
+            found[int(row)] = codes.get(right, -1)
         else:
             raise ValueError(
-                f"checked: expected one of the labels {', '.join(map(repr, names[:8]))}, True or "
-                f"False, got {right!r} for row {row}"
+                f"checked: expected one of the labels {', '.join(map(repr, declared[:8]))}, True "
+                f"or False, got {right!r} for row {row}"
             )
     return found
 
@@ -365,12 +368,11 @@ def _predict(
         _scaled(_vote(observed, z), z),
     ]
     if columns is not None:
-        scale = np.abs(columns).max()
-        columns = columns / scale if scale > 0 else columns
+        numbers = columns / max(np.abs(columns).max(), 1e-300)
         linear = (
-            _basis(columns)
-            if columns.shape[1] <= LANDMARKS
-            else _kernel_basis(lambda i, j: columns[i] @ columns[j].T, n)
+            _basis(numbers)
+            if numbers.shape[1] <= LANDMARKS
+            else _kernel_basis(lambda i, j: numbers[i] @ numbers[j].T, n)
         )
         predictions.append(_left_out(linear, z))
     predicted, weight = _calibrate(np.stack(predictions, axis=2), labels)

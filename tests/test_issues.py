@@ -222,6 +222,8 @@ def test_a_class_that_is_declared_and_never_reported_is_left_out():
     found = label_issues(labels, y, num_classes=5)
     np.testing.assert_array_equal(found.wrong, label_issues(labels, y).wrong)
     assert found.classes == (0, 1)
+    checked = label_issues(labels, y, num_classes=5, checked={3: 4})
+    assert checked.wrong[3] == 1.0
 
 
 def test_inputs_stay_as_they_are():
@@ -243,6 +245,7 @@ def test_inputs_stay_as_they_are():
         ([None, None, None], np.arange(3.0), {}, "missing"),
         (np.full((4, 2), 0.5), np.arange(4.0), {}, "expected shape \\[n\\]"),
         ([0, 0, 1, 1], np.arange(4.0), {"checked": {4: 0}}, "expected rows 0..3, got 4"),
+        ([0, 0, 1, 1], np.arange(4.0), {"checked": {"1": 0}}, "expected rows 0..3, got '1'"),
         ([0, 0, 1, 1], np.arange(4.0), {"checked": {1: 7}}, "got 7 for row 1"),
     ],
 )
