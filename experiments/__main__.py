@@ -43,6 +43,7 @@ NAMES = (
     "cifar10",
     "employment",
     "human_labels",
+    "label_issues",
     "annotators",
     "coverage",
     "rank_power",

@@ -34,8 +34,8 @@ from jgram.annotators import rank_annotators
 from jgram.data import cifar10_embeddings
 from jgram.datasets import cifar10
 from jgram.influences import influence
+from jgram.issues import label_issues
 from jgram.kernels import RBF, median_bandwidth
-from jgram.label_issues import label_issues
 from jgram.noise import noise_floor
 from jgram.uncertainty import compare_plugin, uncertainties
 

@@ -185,7 +185,7 @@ def prepare(
 
 
 def kernel_of(name: str | None, bandwidth: float | None) -> Any:
-    """The library's kernel: one of ``jgram.kernels.KERNELS``, ``None`` for what fits, ``RBF(2)``."""
+    """A kernel by name (``jgram.kernels.KERNELS``), ``None`` for what fits, or ``RBF``."""
     from jgram.kernels import RBF
 
     if bandwidth is None:
