@@ -1,0 +1,67 @@
+"""What the pages at the root and in experiments/ name is there, under that name."""
+
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+TESTS = "".join(path.read_text() for path in ROOT.glob("tests/test_*.py"))
+PAPER = (ROOT / "experiments" / "PAPER.md").read_text()
+CHANGES = (ROOT / "CHANGELOG.md").read_text()
+
+
+def exists(name):
+    """Whether a dotted name below the root is a module, or an attribute of one, or of a class."""
+    head, *rest = name.split(".")
+    thing = importlib.import_module(head)
+    for part in rest:
+        try:
+            thing = getattr(thing, part)
+        except AttributeError:
+            try:
+                thing = importlib.import_module(f"{thing.__name__}.{part}")
+            except (ImportError, AttributeError):
+                return part in getattr(thing, "__dataclass_fields__", ())
+    return True
+
+
+@pytest.mark.parametrize("name", sorted(set(re.findall(r"`(test_\w+\*?)`", PAPER))))
+def test_the_paper_page_names_tests(name):
+    assert f"def {name.removesuffix('*')}" in TESTS
+
+
+def test_the_paper_page_names_functions():
+    names = set(re.findall(r"`([a-z_]+\.[a-z_.]+)`", PAPER))
+    assert len(names) > 30
+    missing = sorted(name for name in names if not exists(f"jgram.{name}"))
+    assert not missing
+
+
+def test_the_paper_page_is_linked_in_both_directions():
+    for module in ("__init__", "guarantees", "orderings"):
+        assert "experiments/PAPER.md" in (ROOT / "jgram" / "paper" / f"{module}.py").read_text()
+    for page in (ROOT / "README.md", ROOT / "experiments" / "README.md"):
+        assert "PAPER.md" in page.read_text(), page
+
+
+def test_the_changelog_names_what_exists():
+    """Whatever starts with ``jgram.``, except in the first column of a table: the old names."""
+    new = CHANGES.split("\n## 0.1.0")[0]
+    lines = [line.partition(" | ")[2] if line.startswith("|") else line for line in new.splitlines()]
+    names = set(re.findall(r"`(jgram\.[\w.]+)`", "\n".join(lines)))
+    assert len(names) > 80
+    missing = sorted(name for name in names if not exists(name))
+    assert not missing
+
+
+def test_every_root_name_that_left_is_in_the_changelog():
+    old = {
+        *("GramState compare conditional_independence gram_of_state init joint_table".split()),
+        *("ky_fan_sum leave_one_out linearise log_determinant log_determinant_of_sums".split()),
+        *("maximal_correlation median_bandwidth merge mutual_information policies".split()),
+        *("relabelling_gains resolve standard_error top_k_volume unbiased_score update".split()),
+    }
+    listed = set(re.findall(r"`jgram\.(\w+)`", CHANGES))
+    assert old <= listed
