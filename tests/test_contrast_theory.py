@@ -189,9 +189,7 @@ def test_three_reports_can_beat_each_other_in_a_circle():
     """What it costs: equal determinants, each better than the next in most directions."""
     signs = np.array([[1, 1, 1, 1], [1, 1, -1, -1], [1, -1, 1, -1], [1, -1, -1, 1]])
     kept = 0.5 * np.array([1.0, 0.1, 0.01])
-    reports = [
-        signs.T @ np.diag([1.0, *np.roll(kept, shift)]) @ signs / 16 for shift in range(3)
-    ]
+    reports = [signs.T @ np.diag([1.0, *np.roll(kept, shift)]) @ signs / 16 for shift in range(3)]
     assert min(q.min() for q in reports) >= 0
     determinants = [np.linalg.det(q) for q in reports]
     np.testing.assert_allclose(determinants, determinants[0])

@@ -49,7 +49,9 @@ def test_the_paper_page_is_linked_in_both_directions():
 def test_the_changelog_names_what_exists():
     """Whatever starts with ``jgram.``, except in the first column of a table: the old names."""
     new = CHANGES.split("\n## 0.1.0")[0]
-    lines = [line.partition(" | ")[2] if line.startswith("|") else line for line in new.splitlines()]
+    lines = [
+        line.partition(" | ")[2] if line.startswith("|") else line for line in new.splitlines()
+    ]
     names = set(re.findall(r"`(jgram\.[\w.]+)`", "\n".join(lines)))
     assert len(names) > 80
     missing = sorted(name for name in names if not exists(name))
@@ -65,3 +67,27 @@ def test_every_root_name_that_left_is_in_the_changelog():
     }
     listed = set(re.findall(r"`jgram\.(\w+)`", CHANGES))
     assert old <= listed
+
+
+def test_the_layers_are_as_drawn():
+    """Every module of the package stands in the picture, and imports none that stands below it."""
+    picture = (ROOT / "CONTRIBUTING.md").read_text().split("## Recipes")[0]
+    drawn = [re.split(r"\s{3,}", line.strip())[0] for line in re.findall(r"^    .*", picture, re.M)]
+    order = [name for line in drawn for name in re.findall(r"\w+", line)]
+    beside = {"simulate", "paper", "simclr", "datasets"}
+    package = ROOT / "jgram"
+    present = {p.stem for p in package.glob("*.py")} | {
+        p.parent.name for p in package.glob("*/*.py")
+    }
+    assert present - beside - {"__init__"} == set(order) - {"jgram"}
+    for path in package.rglob("*.py"):
+        layer = path.relative_to(package).with_suffix("").parts[0]
+        if layer not in order:
+            continue
+        line = next(i for i, names in enumerate(drawn) if layer in re.findall(r"\w+", names))
+        for used in re.findall(r"^from jgram\.(\w+)[\w.]* import", path.read_text(), re.M):
+            if used in order and used != layer:
+                place = next(
+                    i for i, names in enumerate(drawn) if used in re.findall(r"\w+", names)
+                )
+                assert place <= line, f"{layer} imports {used}"
