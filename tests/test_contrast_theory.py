@@ -82,7 +82,7 @@ def test_the_contrast_is_a_sum_over_eigenvalues_and_changes_its_sign(seed):
 
 def test_the_log_score_differs_by_the_third_order():
     """Halving the distance of two reports divides the difference by eight."""
-    _, prior, experiment, (first, other) = setting(3)
+    _, _, experiment, (first, other) = setting(3)
     errors = []
     for share in (0.4, 0.2, 0.1):
         second = first + share * (other - first)

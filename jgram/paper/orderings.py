@@ -5,9 +5,9 @@ matrices in float64 on the host. Everything is a function of the *misreport matr
 frequency ``Q[i, j]`` of true label ``i`` and reported label ``j``. Wherever one is asked for,
 integer counts are as good as frequencies.
 
-Where these functions deviate from the paper's text, and the counterexamples that made them, is said
-in ``experiments/PAPER.md``: ``Q_dom`` asks for invertibility too, ``Q_nonperm`` holds the truth, and
-:func:`blackwell_ordering` leaves relabellings out.
+These functions deviate from the paper's text where a counterexample made them: ``Q_dom`` asks for
+invertibility too, ``Q_nonperm`` holds the truth, and :func:`blackwell_ordering` leaves relabellings
+out. ``experiments/PAPER.md`` has the counterexamples.
 """
 
 from typing import Any, NamedTuple
