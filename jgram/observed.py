@@ -96,8 +96,10 @@ class _Explicit:
         """Log of the product of the ``rank`` largest eigenvalues of the Gram matrix."""
         return log_top_determinant_of_sums(self._means(x_hat, num_classes, weights), rank)
 
-    def frame(self, x_hat: Any, num_classes: int, weights: Any = None) -> Frame:
-        """The span of the class means, by a QR of them."""
+    def frame(
+        self, x_hat: Any, num_classes: int, weights: Any = None, product: Any = None
+    ) -> Frame:
+        """The span of the class means, by a QR of them; a ``product`` is not needed."""
         means = self._means(x_hat, num_classes, weights)
         d, dtype = num_classes, means.dtype
         found = eliminate_sums(means)
@@ -353,11 +355,16 @@ class Pairs:
         """Log of the product of the ``rank`` largest eigenvalues of the Gram matrix."""
         return log_top_determinant(self.class_gram(x_hat, num_classes, weights), rank)
 
-    def frame(self, x_hat: Any, num_classes: int, weights: Any = None) -> Frame:
-        """The span of the class means, by a Cholesky factor of the Gram matrix."""
+    def frame(
+        self, x_hat: Any, num_classes: int, weights: Any = None, product: Any = None
+    ) -> Frame:
+        """The span of the class means, by a Cholesky factor of the Gram matrix.
+
+        ``product`` is ``K z`` of the weighted reports, where a pass over the pairs made it already.
+        """
         z = report_matrix(x_hat, num_classes, weights, self.dtype)
         total = jnp.sum(z)
-        mean = self.product(z) / total
+        mean = (self.product(z) if product is None else product) / total
         gram = jnp.matmul(z.T, mean, precision=HIGHEST) / total
         return frame_of_product(0.5 * (gram + gram.T), mean)
 

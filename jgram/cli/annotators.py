@@ -17,7 +17,7 @@ from jgram.cli.show import (
     say_json,
     say_table,
 )
-from jgram.cli.write import check_target, write_records
+from jgram.cli.write import check_target, to_text, write_records
 
 __all__ = ["run"]
 
@@ -45,20 +45,19 @@ def run(
 ) -> int:
     """Rank annotators by their peers' answers: no truth needed, one row for each answer.
 
-    [bold]Examples[/bold]
+    Examples:
 
         jgram annotators answers.csv --item image --annotator worker --label answer
 
         jgram annotators answers.npz --answers answers --by accuracy --out annotators.csv
     """
-    from jgram.cli.read import listed, read_raw
 
     check_target(listing.out, (".csv", ".json"))
     if answers is not None and source.classes is not None:
         raise ValueError("--classes: expected columns of a long table, got --answers with codes")
     with progress("ranking annotators"):
         from jgram.annotators import prepare, rank_annotators
-        from jgram.data import to_json
+        from jgram.cli.read import listed, read_raw
 
         names = [item, annotator, label] if answers is None else [answers]
         columns = read_raw(source, names)
@@ -69,7 +68,7 @@ def run(
             given = prepare(*columns.values(), classes=classes, missing=missing)
         found = rank_annotators(given, by=by.value, confidence=confidence)
     record = found.to_dict()
-    text = to_json({"source": {"file": str(source.file)}, **record})
+    text = to_text({"source": {"file": str(source.file)}, **record})
     write_records(listing.out, text, record["annotators"])
     code = 0 if found.separated else CANNOT_TELL
     if listing.as_json:

@@ -1,11 +1,21 @@
-"""From a file to columns ready to be judged."""
+"""From a file to columns ready to be judged; imports JAX, so commands import it when they run."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from jgram import RBF, Linear, PseudoPosterior, delta
 from jgram.cli.options import Inference, Input, KernelName, Missing, Observed
+from jgram.data import (
+    check_aligned,
+    check_observations,
+    difference,
+    drop_missing,
+    encode_labels,
+    quantile_bins,
+    read_columns,
+)
 
 __all__ = [
     "Given",
@@ -45,8 +55,6 @@ def read_raw(source: Input, names: Sequence[str], **marks: str | None) -> dict[s
         names: Of the columns.
         marks: Of numbers: ``thousands``, ``decimal``.
     """
-    from jgram.data import read_columns
-
     columns = read_columns(
         source.file,
         names,
@@ -145,8 +153,6 @@ def prepare(
         bins: Quantile buckets for numeric reports.
         observation_bins: Quantile buckets for numeric observations.
     """
-    from jgram.data import check_aligned, difference, drop_missing, quantile_bins
-
     size, notes, prepared = check_aligned(columns), [], dict(columns)
     rows = np.arange(size)
     if drop:
@@ -179,8 +185,6 @@ def prepare(
 
 def kernel_of(name: KernelName | None, bandwidth: float | None) -> Any:
     """The library's kernel, or ``None`` for the one that fits the observations."""
-    from jgram import RBF, Linear, PseudoPosterior, delta
-
     if bandwidth is not None and name not in (None, KernelName.RBF):
         raise ValueError(f"--bandwidth: expected the rbf kernel, got {name}")
     if bandwidth is not None and not bandwidth > 0:
@@ -231,8 +235,6 @@ def listed(classes: str | None, labels: Any) -> list[Any] | None:
 
 def _ordered(columns: Mapping[str, Any], by: str, *, keep: bool) -> dict[str, Any]:
     """All columns in the order of one of them, which goes unless it is used otherwise."""
-    from jgram.data import check_observations, encode_labels
-
     times = columns[by]
     if np.asarray(times).dtype.kind in "iuf":
         keys = check_observations(times, name=by).values
