@@ -61,7 +61,7 @@ def test_weighted_records_leave_with_their_weight():
         assert change == pytest.approx(float(expected), abs=1e-10)
 
 
-@kernels
+@pytest.mark.parametrize("name", ["linear", "rbf"])
 def test_contributions_are_the_gradient_in_weights(name):
     with jax.enable_x64(True):
         kernel, y = double(name)
