@@ -110,6 +110,7 @@ class _Explicit:
             upper, basis = jnp.eye(d, dtype=dtype), jnp.zeros((means.shape[1], d), dtype)
         else:
             basis, upper = jnp.linalg.qr((means / scale[:, None]).T)
+            basis = jnp.where(full, basis, 0.0)
             upper = jnp.where(full, upper, jnp.eye(d, dtype=dtype))
         inverse = jax.scipy.linalg.solve_triangular(upper, jnp.eye(d, dtype=dtype))
         inverse = jnp.where(full, inverse / scale[:, None], 0.0)
