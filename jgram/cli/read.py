@@ -180,7 +180,7 @@ def prepare(
 
 
 def kernel_of(name: str | None, bandwidth: float | None) -> Any:
-    """The library's kernel: one of ``jgram.kernels.KERNELS``, ``None`` for what fits, ``RBF(2)``."""
+    """A name among ``jgram.kernels.KERNELS``, an ``RBF`` of one bandwidth, None for what fits."""
     from jgram.kernels import RBF
 
     if bandwidth is None:

@@ -124,9 +124,8 @@ def say_ranked(found: "Ranking", source: Mapping[str, Any], *, counts_scale: boo
 
 
 def _say_source(records: Any, classes: int, source: Mapping[str, Any], how: str) -> None:
-    say(
-        f"{records} records, {classes} classes, observed through {', '.join(source['observations'])}"
-    )
+    observed = ", ".join(source["observations"])
+    say(f"{records} records, {classes} classes, observed through {observed}")
     say(how)
     for note in source["notes"]:
         say(note, "dim")
