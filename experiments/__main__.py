@@ -1,5 +1,7 @@
 """Run experiments: ``python -m experiments NAME... | all [--smoke] [--as-published] [--seed S]``.
 
+``--check`` runs them again and compares with the results on disk: exit status 1 where one is stale.
+
 An experiment is a module of this package with a docstring, whose first line is its title, and
 
 - ``run(*, smoke: bool, as_published: bool, seed: int) -> dict``: the numbers, nothing written.
@@ -29,6 +31,7 @@ import numpy as np
 from rich.console import Console
 
 from experiments.environment import environment
+from experiments.stale import differences
 
 NAMES = (
     "policies",
@@ -43,13 +46,17 @@ NAMES = (
     "cifar10",
     "employment",
     "human_labels",
+    "label_issues",
     "annotators",
     "coverage",
+    "rank_power",
     "attacks",
 )
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
 README = HERE / "README.md"
+QUICK = 60.0
+"""Seconds of a result's own record up to which ``all --check`` runs it again."""
 BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"
 
 
@@ -125,6 +132,29 @@ def write_table(readme: Path, results: Path) -> None:
     readme.write_text(f"{before}{BEGIN}\n{table(results)}\n{END}{after}")
 
 
+def check(name: str, results: Path, *, slow: bool) -> tuple[list[str], list[str]]:
+    """What is stale of the results of one experiment, and which of them were not run again.
+
+    Each is run with the configuration that its record has; ``slow`` also runs the long ones.
+    """
+    stale, skipped = [], []
+    module = importlib.import_module(f"experiments.{name}")
+    paths = [results / f"{name}{suffix}.json" for suffix in ("", "-as-published")]
+    if not any(path.exists() for path in paths):
+        return [f"{name}: no result in {results}"], []
+    for path in filter(Path.exists, paths):
+        record = json.loads(path.read_text())
+        if record["wall_seconds"] > QUICK and not slow:
+            skipped.append(f"{path.stem} (took {record['wall_seconds']:.0f} s)")
+            continue
+        found = to_json(module.run(**record["config"]))
+        rows = to_json(module.table_rows(found))
+        where = [*differences(found, record["results"]), *differences(rows, record["rows"], "rows")]
+        if where:
+            stale.append(f"{path.stem}: {len(where)} differences, first {where[0]}")
+    return stale, skipped
+
+
 def main(arguments: list[str] | None = None) -> int:
     """The command line; returns the exit status, 1 where an experiment could not run."""
     present = available()
@@ -147,12 +177,19 @@ def main(arguments: list[str] | None = None) -> int:
     )
     add("--seed", type=int, default=0, help="default: 0")
     add("--out", type=Path, help="default: experiments/results; with --smoke a temporary folder")
+    add(
+        "--check",
+        action="store_true",
+        help="run again and compare with the results in --out; of all, those of up to a minute",
+    )
     options = parser.parse_args(arguments)
     names = present if "all" in options.names else tuple(options.names)
     out = options.out or (
         Path(tempfile.mkdtemp(prefix="jgram-smoke-")) if options.smoke else RESULTS
     )
     console, failed = Console(stderr=True), 0
+    if options.check:
+        return _check_all(console, names, options.out or RESULTS, slow="all" not in options.names)
     for name in names:
         console.rule(name)
         try:
@@ -168,6 +205,26 @@ def main(arguments: list[str] | None = None) -> int:
             console.print(f"{name}: {error}")
     if not options.smoke and out == RESULTS:
         write_table(README, RESULTS)
+    return int(failed > 0)
+
+
+def _check_all(console: Console, names: tuple[str, ...], results: Path, *, slow: bool) -> int:
+    failed, skipped = 0, []
+    for name in names:
+        console.rule(name)
+        try:
+            stale, longer = check(name, results, slow=slow)
+        except (ModuleNotFoundError, FileNotFoundError) as error:
+            stale, longer = [f"{name}: cannot be run: {error}"], []
+        failed += len(stale)
+        skipped += longer
+        for line in stale:
+            print(f"stale: {line}")
+    if results == RESULTS and table(RESULTS) not in README.read_text():
+        failed += 1
+        print("stale: the table of experiments/README.md is not of these results")
+    if skipped:
+        print(f"not run again: {', '.join(skipped)}; name one to check it")
     return int(failed > 0)
 
 

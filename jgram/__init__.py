@@ -9,26 +9,27 @@ What most people need stands here, listed in :mod:`jgram.public` and imported wh
 so that ``jgram --help`` need not wait for JAX; the rest is in the modules, one idea a file.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # true for type checkers, as that of ``typing``, which takes time to import
 if TYPE_CHECKING:
+    from typing import Any
+
     from jgram.public import *  # noqa: F403
 
 __version__ = "0.2.0.dev0"
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     """On the first use of any public name, ``__all__`` among them, all of them are bound here."""
-    if name.startswith("__") and name != "__all__":
-        raise AttributeError(f"module 'jgram' has no attribute {name!r}")
-    public = import_module("jgram.public")
-    globals().update({each: getattr(public, each) for each in public.__all__})
-    globals()["__all__"] = public.__all__
+    from importlib import import_module
+
+    if not name.startswith("__") or name == "__all__":
+        public = import_module("jgram.public")
+        globals().update({each: getattr(public, each) for each in public.__all__})
+        globals()["__all__"] = public.__all__
     if name not in globals():
         raise AttributeError(f"module 'jgram' has no attribute {name!r}")
     return globals()[name]
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *import_module("jgram.public").__all__})
+    return sorted({*globals(), *__getattr__("__all__")})

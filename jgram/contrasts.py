@@ -5,7 +5,7 @@ its observation looks like (``h_n``), and a report is paid for naming them,
 
     payoff[l, n] = h_n . (z[l, n] - q_l),        a_l = mean over n of payoff[l, n],
 
-``z`` the report as memberships, ``q_l`` its shares. One scorer ``h``, built from the *mean* report,
+``z`` the report as a matrix, ``q_l`` its shares. One scorer ``h``, built from the *mean* report,
 pays all reports, so that a ratio ``r_lm = a_m / a_l`` needs no correction for what the scorer does
 not see: for uniform flips it is ``(1 - e_m) / (1 - e_l)`` exactly, whatever the scorer. No record
 speaks for itself, so noise has no volume here: the payoff of a report independent of the
@@ -39,12 +39,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from jgram.arrays import Array, ArrayLike, Float, Int, Shaped
+from jgram.observed import Observed
 
 __all__ = [
     "Payoffs",
+    "Products",
     "noise_tests",
     "pair_payoffs",
     "payoffs",
+    "payoffs_of_pairs",
+    "products",
 ]
 
 
@@ -69,8 +73,81 @@ class Payoffs(NamedTuple):
     seen: Float[Array, ""]
 
 
+class Products(NamedTuple):
+    """Reports and what the observations make of them: all that payoffs take from the kernel.
+
+    Attributes:
+        z: Reports as matrices ``[k, n, d]``; rows of zeros where labels are missing.
+        weights: Frequencies ``[n]``.
+        squares: ``K(y_n, y_n)``, ``[n]``.
+        squared_norm: ``sum w_i w_j K_ij^2``.
+        rows: ``K w``, ``[n]``.
+        product: ``K diag(w) z``, ``[k, n, d]``.
+        groups: Groups ``[n]`` that are left out as a whole, or ``None``.
+        group_rows: As ``rows``, over pairs of records of one group.
+        group_product: As ``product``, over pairs of records of one group.
+    """
+
+    z: Float[Array, "k n d"]
+    weights: Float[Array, " n"]
+    squares: Float[Array, " n"]
+    squared_norm: Float[Array, ""]
+    rows: Float[Array, " n"]
+    product: Float[Array, "k n d"]
+    groups: Any
+    group_rows: Any
+    group_product: Any
+
+    def of(self, reports: Any) -> "Products":
+        """Those of some of the reports."""
+        chosen = self._replace(z=self.z[reports], product=self.product[reports])
+        if self.groups is None:
+            return chosen
+        return chosen._replace(group_product=self.group_product[reports])
+
+
+def _products(observed, z, weights, groups) -> Products:
+    k, n, d = z.shape
+    columns = jnp.concatenate([jnp.ones((n, 1), z.dtype), jnp.moveaxis(z, 0, 1).reshape(n, -1)], 1)
+    columns = weights[:, None] * columns
+
+    def split(product):
+        return product[:, 0], jnp.moveaxis(product[:, 1:].reshape(n, k, d), 1, 0)
+
+    found = observed.kernel_pass(columns, weights=weights)
+    inside = (None, None)
+    if groups is not None:
+        groups = np.unique(np.asarray(groups), return_inverse=True)[1]
+        if groups.max() == 0:
+            raise ValueError("expected at least two groups, got all records in one; leave it out")
+        inside = split(_within(observed, columns, groups))
+        groups = jnp.asarray(groups)
+    return Products(
+        z, weights, observed.squares, found.squared_norm, *split(found.product), groups, *inside
+    )
+
+
+def products(
+    observed: Observed,
+    reports: Shaped[ArrayLike, "k n ..."],
+    *,
+    num_classes: int | None = None,
+    weights: Shaped[ArrayLike, " n"] | None = None,
+    groups: Int[ArrayLike, " n"] | None = None,
+) -> Products:
+    """The one kernel pass that all payoffs of ``k`` reports, and their noise tests, are made of.
+
+    Takes the arguments of :func:`payoffs`; a record that some report does not label stays, with a
+    row of zeros in that report.
+    """
+    z = _report_matrices(observed, reports, num_classes)
+    ones = jnp.ones(z.shape[1], z.dtype)
+    w = ones if weights is None else jnp.asarray(weights, z.dtype)
+    return _products(observed, z, w, groups)
+
+
 def payoffs(
-    observed: Any,
+    observed: Observed,
     reports: Shaped[ArrayLike, "k n ..."],
     *,
     num_classes: int | None = None,
@@ -84,28 +161,28 @@ def payoffs(
 
     Args:
         observed: Observations and kernel.
-        reports: Labels ``[k, n]``, negative where missing, or memberships ``[k, n, d]``, a row of
+        reports: Labels ``[k, n]``, negative where missing, or matrices ``[k, n, d]``, a row of
             zeros where missing.
         num_classes: ``d``; the largest label plus one where it is left out.
         weights: Frequencies ``[n]``.
-        groups: Group ``0..n-1`` of each record, concrete; groups are left out, and sampled, as a
-            whole.
+        groups: Group of each record, any integers, concrete; groups are left out, and sampled, as
+            a whole.
 
     Returns:
         :class:`Payoffs`.
 
     Raises:
-        ValueError: Fewer than two records or classes, or shapes that do not fit.
+        ValueError: Fewer than two records, classes or groups, or shapes that do not fit.
 
     Reference:
         Section 2 of the paper for the score; the retention is not in it.
     """
-    z = _memberships(observed, reports, num_classes)
+    z = _report_matrices(observed, reports, num_classes)
     return _paid(_products(observed, z, _present(z, weights), groups))
 
 
 def pair_payoffs(
-    observed: Any,
+    observed: Observed,
     reports: Shaped[ArrayLike, "k n ..."],
     *,
     num_classes: int | None = None,
@@ -133,7 +210,7 @@ def pair_payoffs(
     Raises:
         ValueError: As :func:`payoffs`; fewer than two reports.
     """
-    z = _memberships(observed, reports, num_classes)
+    z = _report_matrices(observed, reports, num_classes)
     k = z.shape[0]
     if k < 2:
         raise ValueError(f"expected at least two reports to compare, got {k}")
@@ -142,55 +219,12 @@ def pair_payoffs(
         complete = bool(jnp.all(jnp.sum(z, axis=2) > 0))
     if complete:
         found = _products(observed, z, _present(z, weights), groups)
-        return _paid_pairs(found, jnp.stack([first, second], axis=1))
+        return payoffs_of_pairs(found, jnp.stack([first, second], axis=1))
     each = [
         payoffs(observed, z[np.array([i, j])], weights=weights, groups=groups)
         for i, j in zip(first, second, strict=True)
     ]
     return jax.tree.map(lambda *parts: jnp.stack(parts), *each)
-
-
-class _Products(NamedTuple):
-    """Reports and what the observations make of them; all that payoffs take from the kernel."""
-
-    z: Array
-    weights: Array
-    squares: Array
-    squared_norm: Array
-    rows: Array
-    """``K w``, ``[n]``."""
-    product: Array
-    """``K diag(w) z``, ``[k, n, d]``."""
-    groups: Any
-    group_rows: Any
-    group_product: Any
-    """The last two over pairs of records of one group."""
-
-    def of(self, reports):
-        """Some of the reports."""
-        chosen = self._replace(z=self.z[reports], product=self.product[reports])
-        if self.groups is None:
-            return chosen
-        return chosen._replace(group_product=self.group_product[reports])
-
-
-def _products(observed, z, weights, groups) -> _Products:
-    k, n, d = z.shape
-    columns = jnp.concatenate([jnp.ones((n, 1), z.dtype), jnp.moveaxis(z, 0, 1).reshape(n, -1)], 1)
-    columns = weights[:, None] * columns
-
-    def split(product):
-        return product[:, 0], jnp.moveaxis(product[:, 1:].reshape(n, k, d), 1, 0)
-
-    found = observed.kernel_pass(columns, weights=weights)
-    inside = (None, None)
-    if groups is not None:
-        groups = np.asarray(groups)
-        inside = split(_within(observed, columns, groups))
-        groups = jnp.asarray(groups)
-    return _Products(
-        z, weights, observed.squares, found.squared_norm, *split(found.product), groups, *inside
-    )
 
 
 class _Centred(NamedTuple):
@@ -233,7 +267,7 @@ class _Centred(NamedTuple):
 
 
 @jax.jit
-def _paid(found: _Products) -> Payoffs:
+def _paid(found: Products) -> Payoffs:
     """The payoffs, with a scorer at the mean of the reports."""
     z, weights, groups = found.z, found.weights, found.groups
     with jax.default_matmul_precision("highest"):
@@ -294,9 +328,17 @@ def _within(observed, columns, groups):
 
 
 @jax.jit
-def _paid_pairs(found: _Products, pairs) -> Payoffs:
-    """The payoffs of pairs of the reports, one pair after the other."""
-    return jax.lax.map(lambda pair: _paid(found.of(pair)), pairs)
+def payoffs_of_pairs(found: Products, pairs: Int[ArrayLike, "p 2"]) -> Payoffs:
+    """Payoffs of pairs of reports at their midpoints, one pair after the other.
+
+    Args:
+        found: From :func:`products`, of reports without missing labels.
+        pairs: Indices ``[p, 2]``; a report paired with itself is paid by its own scorer.
+
+    Returns:
+        :class:`Payoffs` with a leading axis of pairs.
+    """
+    return jax.lax.map(lambda pair: _paid(found.of(pair)), jnp.asarray(pairs))
 
 
 def _scorer(gram, noise, tau):
@@ -356,7 +398,7 @@ def _covariance(values, means, weights, groups):
 
 
 def noise_tests(
-    observed: Any,
+    observed: Observed,
     reports: Shaped[ArrayLike, "k n ..."],
     *,
     num_classes: int | None = None,
@@ -383,13 +425,12 @@ def noise_tests(
         Kazi-Aoual, Hitier, Sabatier and Lebreton, *Refined approximations to permutation tests for
         multivariate inference*, 1995, for the moments.
     """
-    z = _memberships(observed, reports, num_classes)
-    w = jnp.ones(z.shape[1], z.dtype) if weights is None else jnp.asarray(weights, z.dtype)
-    return _noise_tests(_products(observed, z, w, None))
+    return noise_tests_of(products(observed, reports, num_classes=num_classes, weights=weights))
 
 
 @jax.jit
-def _noise_tests(found: _Products) -> Array:
+def noise_tests_of(found: Products) -> Float[Array, " k"]:
+    """:func:`noise_tests`, from a kernel pass already made."""
     k, w = found.z.shape[0], found.weights
     spread = _Centred.of(found.squares, w, found.rows, found.squared_norm).spread
     total, total_product = jnp.sum(found.z, axis=0), jnp.sum(found.product, axis=0)
@@ -464,8 +505,8 @@ def _linear_statistic(squares, z, w, other, other_product, spread):
     return jnp.where(usable, tail, 1.0)
 
 
-def _memberships(observed, reports, num_classes):
-    """Reports as memberships ``[k, n, d]``, zero rows where labels are missing."""
+def _report_matrices(observed, reports, num_classes):
+    """Reports as matrices ``[k, n, d]``, zero rows where labels are missing."""
     reports = jnp.asarray(reports)
     if reports.ndim not in (2, 3) or reports.shape[1] != observed.size:
         raise ValueError(

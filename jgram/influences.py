@@ -107,10 +107,12 @@ def linearise(
     num_classes: int | None = None,
     weights: Shaped[ArrayLike, " n"] | None = None,
     block_size: int = BLOCK_SIZE,
+    product: Float[ArrayLike, "n d"] | None = None,
 ) -> Linearisation:
     """Log score, influence, and what exact changes of single records need.
 
-    Takes the arguments of :func:`influence`.
+    Takes the arguments of :func:`influence`, and ``product``, ``K z`` of the weighted reports
+    ``z``, where a pass over the pairs of records made it already.
 
     Example:
         >>> from jgram.kernels import delta
@@ -122,7 +124,7 @@ def linearise(
     observed = observe(kernel, y, block_size=block_size)
     check_lengths(x_hat, observed.size, weights)
     z = report_matrix(x_hat, d, weights, observed.dtype)
-    frame = observed.frame(x_hat, d, weights)
+    frame = observed.frame(x_hat, d, weights, product)
     return linearise_frame(frame, observed.squares, jnp.sum(z))
 
 

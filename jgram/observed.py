@@ -96,8 +96,10 @@ class _Explicit:
         """Log of the product of the ``rank`` largest eigenvalues of the Gram matrix."""
         return log_top_determinant_of_sums(self._means(x_hat, num_classes, weights), rank)
 
-    def frame(self, x_hat: Any, num_classes: int, weights: Any = None) -> Frame:
-        """The span of the class means, by a QR of them."""
+    def frame(
+        self, x_hat: Any, num_classes: int, weights: Any = None, product: Any = None
+    ) -> Frame:
+        """The span of the class means, by a QR of them; a ``product`` is not needed."""
         means = self._means(x_hat, num_classes, weights)
         d, dtype = num_classes, means.dtype
         found = eliminate_sums(means)
@@ -108,6 +110,7 @@ class _Explicit:
             upper, basis = jnp.eye(d, dtype=dtype), jnp.zeros((means.shape[1], d), dtype)
         else:
             basis, upper = jnp.linalg.qr((means / scale[:, None]).T)
+            basis = jnp.where(full, basis, 0.0)
             upper = jnp.where(full, upper, jnp.eye(d, dtype=dtype))
         inverse = jax.scipy.linalg.solve_triangular(upper, jnp.eye(d, dtype=dtype))
         inverse = jnp.where(full, inverse / scale[:, None], 0.0)
@@ -300,7 +303,8 @@ class Pairs:
         """``K(y_n, y_n)``, ``[n]``."""
         if hasattr(self.kernel, "squares"):
             return self.kernel.squares(self.points)
-        return jax.vmap(self.kernel)(self.points, self.points)
+        pairs = _pairs(self.kernel)
+        return jax.vmap(lambda point: pairs(point[None], point[None])[0, 0])(self.points)
 
     @property
     def rank_bound(self) -> int:
@@ -353,11 +357,16 @@ class Pairs:
         """Log of the product of the ``rank`` largest eigenvalues of the Gram matrix."""
         return log_top_determinant(self.class_gram(x_hat, num_classes, weights), rank)
 
-    def frame(self, x_hat: Any, num_classes: int, weights: Any = None) -> Frame:
-        """The span of the class means, by a Cholesky factor of the Gram matrix."""
+    def frame(
+        self, x_hat: Any, num_classes: int, weights: Any = None, product: Any = None
+    ) -> Frame:
+        """The span of the class means, by a Cholesky factor of the Gram matrix.
+
+        ``product`` is ``K z`` of the weighted reports, where a pass over the pairs made it already.
+        """
         z = report_matrix(x_hat, num_classes, weights, self.dtype)
         total = jnp.sum(z)
-        mean = self.product(z) / total
+        mean = (self.product(z) if product is None else product) / total
         gram = jnp.matmul(z.T, mean, precision=HIGHEST) / total
         return frame_of_product(0.5 * (gram + gram.T), mean)
 

@@ -7,6 +7,7 @@ payoffs' differences (the multiplier bootstrap, in the limit of many records), a
 them bounds all.
 """
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -88,11 +89,21 @@ def rank_pairs(
     """
     noise = jnp.asarray(noise_p_values) > 1 - level
     k = noise.shape[0]
-    first, second = np.triu_indices(k, 1)
-    if pairs.means.shape[0] != len(first):
+    expected = k * (k - 1) // 2
+    if pairs.means.shape[0] != expected:
         raise ValueError(
-            f"expected payoffs of the {len(first)} pairs of {k} reports, got {pairs.means.shape[0]}"
+            f"expected payoffs of the {expected} pairs of {k} reports, got {pairs.means.shape[0]}"
         )
+    groups = None if groups is None else jnp.asarray(groups)
+    return _rank(key, pairs, noise, groups, level, draws)
+
+
+@partial(jax.jit, static_argnames=("level", "draws"))
+def _rank(
+    key: Any, pairs: Payoffs, noise: Array, groups: Any, level: float, draws: int
+) -> RankedPairs:
+    k = noise.shape[0]
+    first, second = np.triu_indices(k, 1)
     separation_key, share_key = jax.random.split(key)
     z = jax.vmap(sign_test, in_axes=(0, 0, None))(pairs.differences, pairs.weights, groups)[0]
     factor = _normalised(_deviations(pairs.differences, pairs.weights, groups))

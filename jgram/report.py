@@ -16,6 +16,7 @@ from math import exp, isfinite, log
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.scipy.stats import norm
 
@@ -31,13 +32,13 @@ from jgram.comparisons import (
     sign_test,
     suggested_block_length,
 )
-from jgram.contrasts import Payoffs, noise_tests, pair_payoffs, payoffs
+from jgram.contrasts import Payoffs, noise_tests_of, pair_payoffs, payoffs_of_pairs, products
 from jgram.data.labels import Missing
 from jgram.data.table import ColumnKind, Scale
 from jgram.findings import Evidence, Finding, diagnose, relabelling
 from jgram.kernels import Kernel, describe
 from jgram.ranks import RankedPairs, rank_pairs
-from jgram.uncertainty import Uncertainty, uncertainties
+from jgram.uncertainty import Uncertainty, padded_length, uncertainties
 
 __all__ = [
     "PairComparison",
@@ -297,8 +298,9 @@ def score(
         scale=scale,
     )
     time = _time_groups(bound, block_length)
-    groups = bound.groups if time is None else time
-    return _published(bound, groups, confidence, several=False)[name]
+    with jax.enable_x64(True):
+        judged = _judge(bound, bound.reports[name][None], bound.groups if time is None else time)
+    return _published(bound, judged, confidence, several=False)[name]
 
 
 def rank_reports(
@@ -387,12 +389,18 @@ def rank_reports(
         )
     stacked, renamed = _aligned(bound)
     with jax.enable_x64(True):
-        time, length = _time(bound, stacked, block_length)
-        groups = bound.groups if time is None else time
-        judged = _judge(bound, stacked, groups, confidence, key)
-    p_values = dict(zip(bound.reports, judged.noise, strict=True))
-    published = _published(bound, groups, confidence, several=True, p_values=p_values)
-    return _ranking(bound, published, judged, renamed, confidence, length)
+        judged, length, groups = None, block_length, bound.groups
+        if length is None:
+            judged = _judge(bound, stacked, None)
+            length = suggested_block_length(judged.pairs.differences)
+        if length > 1:
+            judged, groups = None, _time_groups(bound, length)
+        judged = _judge(bound, stacked, groups) if judged is None else judged
+        key = jax.random.key(0) if key is None else key
+        found = _verdicts(key, judged.pairs, judged.noise, groups, confidence)
+        verdicts = jax.device_get(found)
+    published = _published(bound, judged, confidence, several=True)
+    return _ranking(bound, published, judged.pairs, verdicts, renamed, confidence, length)
 
 
 def compare(
@@ -455,27 +463,63 @@ def _aligned(bound: Bound) -> tuple[np.ndarray, list[Finding]]:
 
 def _time_groups(bound: Bound, length: int) -> np.ndarray | None:
     n = bound.observed.size
-    if not 1 <= length <= n // 2:
+    if not 1 <= length <= max(n // 2, 1):
         raise ValueError(f"expected block_length in 1..{n // 2}, half of the records, got {length}")
     return None if length == 1 else blocks(n, length)
 
 
-def _time(bound: Bound, stacked: np.ndarray, length: int | None) -> tuple[np.ndarray | None, int]:
-    """Blocks of records in order of time and their length, found where none is given."""
-    if length is None:
-        pairs = pair_payoffs(
-            bound.observed, stacked, num_classes=len(bound.classes), weights=bound.weights
-        )
-        length = max(suggested_block_length(values) for values in np.asarray(pairs.differences))
-    return _time_groups(bound, length), length
-
-
 class _Judged(NamedTuple):
-    """What the payoffs say: of pairs in the order of ``np.triu_indices(k, 1)``, and of reports."""
+    """What one kernel pass says: of pairs in the order of ``np.triu_indices(k, 1)``, of reports."""
 
     pairs: Payoffs
-    ranked: RankedPairs
+    alone: Payoffs
     noise: Any
+    product: Any
+
+
+def _judge(bound: Bound, stacked: np.ndarray, groups: Any) -> _Judged:
+    """Payoffs of every pair and of every report alone, and tests of each report against noise."""
+    n, k = bound.observed.size, len(stacked)
+    # Few distinct shapes, few compilations: pad with records of weight 0, each its own group.
+    padding = padded_length(n) - n
+    observed = bound.observed.padded(padding)
+    weights = np.pad(np.ones(n) if bound.weights is None else bound.weights, (0, padding))
+    reports = np.pad(stacked, [(0, 0), (0, padding)] + [(0, 0)] * (stacked.ndim - 2))
+    if groups is not None:
+        groups = np.append(groups, groups.max() + 1 + np.arange(padding))
+    options = {"num_classes": len(bound.classes), "weights": weights, "groups": groups}
+    found = products(observed, reports, **options)
+    present = np.asarray(found.z).sum(axis=2) > 0
+    alone = [found._replace(weights=jnp.asarray(weights * row)) for row in present]
+    alone = [payoffs_of_pairs(one.of(jnp.array([i])), [[0, 0]]) for i, one in enumerate(alone)]
+    alone = jax.tree.map(lambda *parts: jnp.concatenate(parts), *alone)
+    if k == 1:
+        pairs = alone
+    elif present.all():
+        pairs = payoffs_of_pairs(found, np.stack(np.triu_indices(k, 1), axis=1))
+    else:
+        pairs = pair_payoffs(observed, reports, complete=False, **options)
+    if groups is None:
+        noise = noise_tests_of(found)
+    else:
+        errors = jnp.sqrt(jnp.maximum(alone.covariance[:, 0, 0], 0.0))
+        noise = norm.sf(jnp.where(errors > 0, alone.means[:, 0], 0.0) / jnp.maximum(errors, 1e-300))
+    return jax.device_get(_Judged(_cut(pairs, n), _cut(alone, n), noise, found.product[:, :n]))
+
+
+def _cut(found: Payoffs, n: int) -> Payoffs:
+    """Payoffs of the first ``n`` records: without the padding."""
+    return found._replace(
+        values=found.values[..., :n],
+        differences=found.differences[..., :n],
+        weights=found.weights[..., :n],
+    )
+
+
+class _Verdicts(NamedTuple):
+    """What follows of the payoffs, for the pairs and for all of them together."""
+
+    ranked: RankedPairs
     z: Any
     p_values: Any
     needed: Any
@@ -483,65 +527,35 @@ class _Judged(NamedTuple):
     backward: Retention
 
 
-def _judge(bound: Bound, stacked: np.ndarray, groups: Any, confidence: float, key: Any) -> _Judged:
-    d, weights, observed = len(bound.classes), bound.weights, bound.observed
-    pairs = pair_payoffs(observed, stacked, num_classes=d, weights=weights, groups=groups)
-    noise = _noise_p_values(bound, stacked, groups)
-    key = jax.random.key(0) if key is None else key
-    ranked = rank_pairs(key, pairs, noise, groups=groups, level=confidence)
+@partial(jax.jit, static_argnames="confidence")
+def _verdicts(key: Any, pairs: Payoffs, noise: Any, groups: Any, confidence: float) -> _Verdicts:
     each = (pairs.differences, pairs.weights, groups)
     z, p_values = jax.vmap(sign_test, (0, 0, None))(*each)
-    needed = jax.vmap(partial(records_needed, level=confidence), (0, 0, None))(*each)
     quantile = norm.ppf(0.5 + confidence / 2)
-    forward = retention(pairs.means, pairs.covariance, quantile)
-    backward = retention(pairs.means[:, ::-1], pairs.covariance[:, ::-1, ::-1], quantile)
-    found = _Judged(pairs, ranked, noise, z, p_values, needed, forward, backward)
-    return jax.device_get(found)
-
-
-def _noise_p_values(bound: Bound, stacked: np.ndarray, groups: Any) -> Any:
-    """Tests against noise: of permuted records, or of whole groups where there are any."""
-    d, weights, observed = len(bound.classes), bound.weights, bound.observed
-    if groups is None:
-        return noise_tests(observed, stacked, num_classes=d, weights=weights)
-    alone = [
-        payoffs(observed, report[None], num_classes=d, weights=weights, groups=groups)
-        for report in stacked
-    ]
-    means = np.array([float(one.means[0]) for one in alone])
-    errors = np.sqrt([max(float(one.covariance[0, 0]), 0.0) for one in alone])
-    return norm.sf(np.where(errors > 0, means / np.where(errors > 0, errors, 1.0), 0.0))
+    return _Verdicts(
+        rank_pairs(key, pairs, noise, groups=groups, level=confidence),
+        z,
+        p_values,
+        jax.vmap(partial(records_needed, level=confidence), (0, 0, None))(*each),
+        retention(pairs.means, pairs.covariance, quantile),
+        retention(pairs.means[:, ::-1], pairs.covariance[:, ::-1, ::-1], quantile),
+    )
 
 
 def _published(
-    bound: Bound,
-    groups: Any,
-    confidence: float,
-    *,
-    several: bool,
-    p_values: Mapping[str, float] | None = None,
+    bound: Bound, judged: _Judged, confidence: float, *, several: bool
 ) -> dict[str, ScoreReport]:
     """The published score of each report, and how much of it is not noise."""
-    d = len(bound.classes)
-    found = uncertainties(bound.reports, bound.observed, num_classes=d, weights=bound.weights)
+    found = uncertainties(
+        bound.reports,
+        bound.observed,
+        num_classes=len(bound.classes),
+        weights=bound.weights,
+        product=judged.product,
+    )
     reports = {}
-    for name, labels in bound.reports.items():
-        seen, p_value = 0.0, 1.0
-        if d > 1:
-            with jax.enable_x64(True):
-                own = payoffs(
-                    bound.observed,
-                    labels[None],
-                    num_classes=d,
-                    weights=bound.weights,
-                    groups=groups,
-                )
-                seen = float(own.seen)
-                p_value = (
-                    float(p_values[name])
-                    if p_values is not None
-                    else float(_noise_p_values(bound, labels[None], groups)[0])
-                )
+    for i, (name, labels) in enumerate(bound.reports.items()):
+        seen, p_value = float(judged.alone.seen[i]), float(judged.noise[i])
         evidence = Evidence(labels, bound.observed, bound.classes, found[name], seen, p_value)
         findings = [*diagnose(evidence), *(() if several else bound.findings)]
         reports[name] = _record(name, bound, found[name], seen, p_value, findings, confidence)
@@ -600,18 +614,19 @@ def _number(value: Any) -> int | float:
 def _ranking(
     bound: Bound,
     published: dict[str, ScoreReport],
-    judged: _Judged,
+    payoffs: Payoffs,
+    verdicts: _Verdicts,
     renamed: list[Finding],
     confidence: float,
     length: int,
 ) -> Ranking:
-    names, d, ranked = list(bound.reports), len(bound.classes), judged.ranked
+    names, d, ranked = list(bound.reports), len(bound.classes), verdicts.ranked
     order = _order(ranked)
     place = {names[i]: position for position, i in enumerate(order)}
     first, second = np.triu_indices(len(names), 1)
     pairs = sorted(
         (
-            _pair(judged, number, names, int(i), int(j), d)
+            _pair(payoffs, verdicts, number, names, int(i), int(j), d)
             for number, (i, j) in enumerate(zip(first, second, strict=True))
         ),
         key=lambda pair: sorted((place[pair.better], place[pair.worse])),
@@ -663,27 +678,29 @@ def _share(found: Retention, i: int) -> tuple[float | None, tuple[float, float] 
     return float(found.ratio[i]), (float(found.lower[i]), float(found.upper[i]))
 
 
-def _pair(judged: _Judged, number: int, names: list[str], i: int, j: int, d: int) -> PairComparison:
-    pairs, ranked = judged.pairs, judged.ranked
+def _pair(
+    payoffs: Payoffs, verdicts: _Verdicts, number: int, names: list[str], i: int, j: int, d: int
+) -> PairComparison:
+    ranked = verdicts.ranked
     separated = bool(ranked.better[i, j] or ranked.better[j, i])
     p_adjusted = float(ranked.p_values[i, j])
-    one, two = pairs.means[number]
-    turned = judged.z[number] < 0
+    one, two = payoffs.means[number]
+    turned = verdicts.z[number] < 0
     if turned:
         i, j, one, two = j, i, two, one
-    ratio, interval = _share(judged.backward if turned else judged.forward, number)
-    needed = float(judged.needed[number])
+    ratio, interval = _share(verdicts.backward if turned else verdicts.forward, number)
+    needed = float(verdicts.needed[number])
     return PairComparison(
         better=names[i],
         worse=names[j],
         retention=ratio,
         retention_interval=interval,
         log_ratio=None if ratio is None else float(4 * (d - 1) * (one - two) / (one + two)),
-        p_value=float(judged.p_values[number]),
+        p_value=float(verdicts.p_values[number]),
         adjusted_p_value=p_adjusted,
         separated=separated,
-        seen=float(pairs.seen[number]),
-        num_records=_number(pairs.weights[number].sum()),
+        seen=float(payoffs.seen[number]),
+        num_records=_number(payoffs.weights[number].sum()),
         records_needed=None if separated or not isfinite(needed) else needed,
     )
 

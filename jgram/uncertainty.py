@@ -155,6 +155,7 @@ def uncertainties(
     *,
     num_classes: int | None = None,
     weights: Any = None,
+    product: Any = None,
 ) -> dict[str, Uncertainty]:
     """:class:`Uncertainty` of several reports of the same records, in one pass over the kernel.
 
@@ -165,6 +166,8 @@ def uncertainties(
         kernel: A kernel, or any function of two observations.
         num_classes: ``d``; default the largest label of any report, plus one.
         weights: Frequencies ``[n]``.
+        product: ``K z`` of the weighted reports ``[t, n, d]``, where a pass over the pairs of
+            records made it already (:func:`jgram.contrasts.products`).
 
     Raises:
         ValueError: No report, or reports and observations that do not fit.
@@ -186,11 +189,13 @@ def uncertainties(
         copies = np.ones(n) if weights is None else np.asarray(weights, np.float64)
         copies = np.stack([copies * _labelled(report) for report in reports.values()])
         # Few distinct shapes, few compilations: pad with records of weight 0.
-        padding = _padded_length(n) - n
+        padding = padded_length(n) - n
         stacked = np.pad(stacked, [(0, 0), (0, padding)] + [(0, 0)] * (stacked.ndim - 2))
         copies = np.pad(copies, [(0, 0), (0, padding)])
+        if product is not None:
+            product = jnp.pad(product, [(0, 0), (0, padding), (0, 0)])
         found = _linearise_all(
-            observed.padded(padding), jnp.asarray(stacked), jnp.asarray(copies), d
+            observed.padded(padding), jnp.asarray(stacked), jnp.asarray(copies), product, d
         )
         linearised, parts, changes = jax.device_get(found)
     return {
@@ -204,7 +209,7 @@ def uncertainties(
     }
 
 
-def _padded_length(n: int) -> int:
+def padded_length(n: int) -> int:
     """The next of 16 sizes to every doubling."""
     step = 1 << max(0, n.bit_length() - 5)
     return -(-n // step) * step
@@ -212,17 +217,19 @@ def _padded_length(n: int) -> int:
 
 @partial(jax.jit, static_argnames="num_classes")
 def _linearise_all(
-    observed: Any, x_hats: Array, weights: Array, num_classes: int
+    observed: Any, x_hats: Array, weights: Array, product: Any, num_classes: int
 ) -> tuple[Linearisation, Array, Array]:
     """Small parts of linearisations, contributions and leave-one-out changes ``[t, n]``."""
 
-    def one(x_hat: Array, weights: Array) -> tuple[Linearisation, Array, Array]:
-        found = linearise(x_hat, observed, num_classes=num_classes, weights=weights)
+    def one(x_hat: Array, weights: Array, product: Any) -> tuple[Linearisation, Array, Array]:
+        found = linearise(
+            x_hat, observed, num_classes=num_classes, weights=weights, product=product
+        )
         parts, changes = contributions(found, x_hat), leave_one_out(found, x_hat, weights > 0)
         empty = jnp.zeros(0, observed.dtype)
         return found._replace(influence=empty, residual=empty), parts, changes
 
-    return jax.vmap(one)(x_hats, weights)
+    return jax.vmap(one)(x_hats, weights, product)
 
 
 def _uncertainty(

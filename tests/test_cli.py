@@ -3,13 +3,18 @@
 import csv
 import json
 import os
+import re
 import subprocess
 import sys
+from collections import Counter
+from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet as pq
 
 from jgram.cli import main
 
@@ -58,6 +63,9 @@ def folder(tmp_path_factory):
     rows = ["x;x;1,5", "y;y;3,5", "x;y;1,5", "y;y;3,5"]
     (folder / "comma.csv").write_text("\n".join(["a;b;c", *rows]))
     (folder / "visits.xlsx").write_text("good,symptom\n")
+    nested = {"label": ["a", "b"] * 5, "struct": [{"x": 1}] * 10}
+    nested["map"] = pa.array([[("x", 1)]] * 10, pa.map_(pa.string(), pa.int64()))
+    pq.write_table(pa.table(nested), folder / "nested.parquet")
     labels = np.arange(300) % 10
     np.savez(folder / "images.npz", labels=labels, flipped=np.roll(labels, 150),
              embedding=rng.normal(size=(300, 8)) + labels[:, None])  # fmt: skip
@@ -243,20 +251,42 @@ def test_issues_of_changes_are_numbered_by_their_last_record(jgram):
 
 
 def test_annotators_are_ranked_by_their_peers(jgram, folder):
-    result = jgram("annotators answers.csv --annotator who --out annotators.csv")
+    line = "annotators answers.csv --annotator who --out annotators.csv --labels-out labels.csv"
+    result = jgram(f"{line} --plot them.png")
     assert result.exit_code == 0, result.stderr
-    assert "5 annotators, 2 classes, by score" in result.stdout
+    assert "5 annotators, 2 classes" in result.stdout
+    assert "ranked by log score: how well" in result.stdout
     assert "Of 5 annotators" in result.stdout
     with (folder / "annotators.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert [row["annotator"] for row in rows] == ["ann", "bob", "cyd", "dan", "eve"]
+    with (folder / "labels.csv").open() as file:
+        labels = list(csv.DictReader(file))
+    assert len(labels) == 300
+    assert float(labels[0]["p(no)"]) + float(labels[0]["p(yes)"]) == pytest.approx(1.0)
+    assert (folder / "them.png").stat().st_size > 1000
     record = strict(jgram("annotators matrix.npz --answers answers --json").stdout)
-    assert [row["annotator"] for row in record["annotators"]] == [0, 1, 2, 3, 4]
-    assert [row["score"] for row in record["annotators"]] == [
-        pytest.approx(float(row["score"])) for row in rows
+    assert [row["name"] for row in record["annotators"]] == [0, 1, 2, 3, 4]
+    assert [row["log_score"]["value"] for row in record["annotators"]] == [
+        pytest.approx(float(row["log_score"]), abs=1e-3) for row in rows
     ]
+    assert record["separated"] is True
     by = strict(jgram("annotators answers.csv --annotator who --by accuracy --json").stdout)
     assert by["by"] == "accuracy"
+
+
+def test_abstentions_and_repeats_of_annotators(jgram, folder):
+    lines = ["item,annotator,label"]
+    for i in range(60):
+        lines += [f"{i},{who},{'yes' if i % 2 else 'no'}" for who in ("ann", "bob")]
+        lines += [f"{i},cyd,{'yes' if i % 2 else 'skip'}", f"{i},dan,{'no' if i % 3 else 'yes'}"]
+    (folder / "votes.csv").write_text("\n".join([*lines, "0,dan,yes", "1,dan,no"]))
+    (folder / "twofold.csv").write_text("\n".join([*lines, "0,dan,no"]))
+    shown = jgram("annotators votes.csv --abstain skip").stdout
+    assert "only says 'yes'" in shown
+    assert "coverage" in shown
+    assert jgram("annotators twofold.csv --abstain skip").exit_code == 2
+    assert jgram("annotators twofold.csv --abstain skip --repeats last").exit_code in (0, 3)
 
 
 def test_annotators_alike_exit_3(jgram):
@@ -375,6 +405,15 @@ REFUSALS = {
     f"{SCORE} --order when": "expected a column 'when'",
     f"{SCORE} --order holes": "labels missing",
     f"{SCORE} --plot picture.txt": "picture.txt",
+    f"{SCORE} --plot nowhere/picture.png": "there is no folder nowhere",
+    f"{SCORE} --seed {10**30}": "--seed",
+    f"{SCORE} --seed -1": "--seed",
+    f"{SCORE} --draws -5": "--draws",
+    "score nested.parquet --report label --observation struct": "struct: expected one value",
+    "score nested.parquet --report struct --observation label": "struct: expected one value",
+    "score nested.parquet --report label --observation map": "map: expected one value",
+    "issues visits.csv --report good --observation level --out nowhere/a.csv": "no folder nowhere",
+    "encode photos --checkpoint run --out nowhere/a.npz": "no folder nowhere",
     f"{SCORE} --separator ab": "separator",
     f"{SCORE} --colour": "--colour",
     "issues visits.csv --report good --observation level --out issues.xls": ".csv or .json",
@@ -416,7 +455,7 @@ def test_records_are_put_in_the_order_of_a_column(jgram, folder):
 
 
 def test_errors_of_the_library_itself_are_not_hidden(jgram, monkeypatch):
-    monkeypatch.setattr("jgram.data.read_columns", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("jgram.cli.read.read_columns", lambda *_, **__: 1 / 0)
     result = jgram(SCORE)
     assert result.exit_code == 1
     assert result.stderr.startswith("jgram: an error of jgram's own, ZeroDivisionError in ")
@@ -434,6 +473,61 @@ def test_help_has_an_example(jgram, command):
     result = jgram(f"{command} --help")
     assert result.exit_code == 0
     assert f"jgram {command}" in result.stdout.split("Example")[1]
+
+
+@pytest.fixture
+def examples(jgram, folder, tmp_path, monkeypatch):
+    """The files that the examples in the help speak of."""
+    with (folder / "visits.csv").open() as file:
+        rows = list(csv.DictReader(file))
+
+    def column(name):
+        return [row[name] for row in rows]
+
+    tables = {
+        "visits": {"diagnosis": column("good"), "doctor": column("good"), "coder": column("bad"),
+                   "crp": column("level"), "temperature": column("rain")},
+        "employment": {"month": range(240), "first": column("rain"), "final": column("level"),
+                       "taxes": column("level")},
+    }  # fmt: skip
+    for name, columns in tables.items():
+        lines = [columns, *zip(*columns.values(), strict=True)]
+        (tmp_path / f"{name}.csv").write_text("\n".join(",".join(map(str, x)) for x in lines))
+    text = (folder / "answers.csv").read_text().replace("item,who,label", "image,worker,answer")
+    (tmp_path / "answers.csv").write_text(text)
+    (tmp_path / "answers.npz").write_bytes((folder / "matrix.npz").read_bytes())
+    with np.load(folder / "images.npz") as images:
+        np.savez(tmp_path / "labels.npz", answers=images["labels"], features=images["embedding"])
+    monkeypatch.setattr(
+        "jgram.simclr.train.encode_path", lambda *args, **_: args[2].touch() or (1, 1)
+    )
+    monkeypatch.chdir(tmp_path)
+    return jgram
+
+
+@pytest.mark.parametrize("command", ["score", "rank", "issues", "annotators", "encode"])
+def test_the_examples_in_the_help_run(examples, command):
+    text = import_module(f"jgram.cli.{command}").run.__doc__.replace("\\\n", " ")
+    lines = re.findall(r"^ +jgram (.*)$", text, re.MULTILINE)
+    assert lines
+    for line in lines:
+        result = examples(line)
+        assert result.exit_code in (0, 3), result
+
+
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_narrow_terminals_show_all_numbers(jgram, monkeypatch, width):
+    line = "rank visits.csv --report flipped --report bad --report good --observation symptom"
+    whole = jgram(line).stdout
+    monkeypatch.setattr("jgram.cli.show.room", lambda: width)
+    narrow = jgram(line).stdout
+    table = [row for row in whole.splitlines() if row.startswith(("flipped ", "bad ", "good "))]
+    numbers = re.findall(r"-?[\d.]+", " ".join(table))
+    assert len(numbers) > 15
+    assert Counter(numbers) <= Counter(re.findall(r"-?[\d.]+", narrow))
+    rules = [row for row in narrow.splitlines() if row.startswith("─")]
+    assert max(map(len, rules)) <= width
+    assert len(rules) == {40: 2, 60: 1, 80: 1}[width]
 
 
 def test_the_bare_command_shows_help(jgram):

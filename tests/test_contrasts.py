@@ -10,11 +10,11 @@ from scipy.stats import kendalltau
 
 from jgram.alignment import align
 from jgram.comparisons import (
-    block_length,
     blocks,
     records_needed,
     retention,
     sign_test,
+    suggested_block_length,
 )
 from jgram.contrasts import noise_tests, pair_payoffs, payoffs
 from jgram.kernels import RBF, Delta, rbf
@@ -292,9 +292,11 @@ def test_blocks():
     slow = np.zeros(2000)
     for t in range(1, 2000):
         slow[t] = 0.8 * slow[t - 1] + steps[t]
-    assert block_length(steps) <= 4
-    assert 15 <= block_length(slow) <= 100
-    assert block_length(np.zeros(50)) == 1
+    assert suggested_block_length(steps) == 13
+    assert 30 <= suggested_block_length(slow) <= 200
+    assert suggested_block_length(np.stack([steps, slow])) == suggested_block_length(slow)
+    assert suggested_block_length(np.zeros(64)) == 4
+    assert suggested_block_length(np.zeros(2)) == 1
     z = [sign_test(part, groups=blocks(500, 30))[0] for part in slow.reshape(4, 500)]
     alone = [sign_test(part)[0] for part in slow.reshape(4, 500)]
     assert np.all(np.abs(z) < np.abs(alone))
@@ -338,7 +340,9 @@ def test_degenerate_reports_have_defined_values(data):
     check_defined(payoffs(observe(Delta(1), np.zeros(20, int)), reports[:, :20]))  # nothing seen
     check_defined(noise_tests(observe(Delta(1), np.zeros(20, int)), reports[:, :20]))
     check_defined(payoffs(observe(Delta(20), np.arange(20)), reports[:, :20]))
-    check_defined(payoffs(observed, reports, groups=np.zeros(len(y), int)))
+    with pytest.raises(ValueError, match="at least two groups"):
+        payoffs(observed, reports, groups=np.zeros(len(y), int))
+    check_defined(payoffs(observed, reports, groups=(np.arange(len(y)) > 0).astype(int)))
     missing = np.stack([same, np.full_like(same, -1)])
     check_defined(pair_payoffs(observed, missing, num_classes=3))
     check_defined(noise_tests(observed, missing, num_classes=3))
@@ -361,3 +365,13 @@ def test_one_report_has_no_pairs(data):
     with pytest.raises(ValueError, match="at least two reports"):
         pair_payoffs(observe(rbf, y), reports[:1])
     check_defined(payoffs(observe(rbf, y), reports[:1]))
+
+
+def test_single_precision(data):
+    reports, y = data
+    exact = payoffs(observe(rbf, y), reports)
+    with jax.enable_x64(False):
+        found = payoffs(observe(rbf, y.astype(np.float32)), reports)
+        assert found.values.dtype == np.float32
+    np.testing.assert_allclose(found.means, exact.means, rtol=1e-3)
+    np.testing.assert_allclose(found.covariance, exact.covariance, rtol=1e-2)

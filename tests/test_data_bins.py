@@ -52,7 +52,9 @@ def test_bins_agree_with_exact_quantiles(values, bins):
     binned = quantile_bins(values, bins)
     assert binned.codes.tolist() == quantile_codes(values, bins)
     assert len(binned.names) == bins
-    np.testing.assert_allclose(binned.edges, np.quantile(values, np.arange(1, bins) / bins))
+    np.testing.assert_allclose(
+        binned.edges, np.quantile(values, np.arange(1, bins) / bins), atol=1e-9
+    )
 
 
 def test_bins_that_ties_would_merge_are_refused():
@@ -73,3 +75,22 @@ def test_changes_lose_the_first_record():
     assert difference([[1, 2], [3, 5]]).tolist() == [[2, 3]]
     assert "at least 2 records" in refused(difference, [1])
     assert "missing" in refused(difference, [1, None, 2], name="pay")
+
+
+@pytest.mark.parametrize(
+    ("bins", "part"),
+    [
+        (100_000, "100000 bins asked for, 1000 would hold values"),
+        (10**15, "1000 would hold values"),
+        (0, "at least 2 bins, got 0"),
+        (-3, "at least 2 bins, got -3"),
+        (2.5, "whole number of bins, got 2.5"),
+    ],
+)
+@pytest.mark.usefixtures("unchecked")
+def test_numbers_of_bins_that_mean_nothing_are_refused_at_once(bins, part):
+    assert part in refused(quantile_bins, np.arange(1000.0), bins)
+
+
+def test_blocks_are_not_cut():
+    assert "one column [n]" in refused(quantile_bins, np.eye(3), 2)

@@ -1,13 +1,18 @@
 """Files read right, or refused with the option that decides."""
 
+import gzip
+import io
 import math
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
+from pyarrow import feather, parquet
 
-from jgram.data import check_observations, encode_labels, read_columns
+from jgram.data import check_observations, encode_labels, read_columns, write_beside
 from tests.refusals import refused
 
 
@@ -201,3 +206,122 @@ def test_other_bytes_are_refused(write, suffix, content):
 
 def test_other_formats_are_refused(write):
     assert ".parquet or .npz" in refused(read_columns, write("", "data.xlsx"))
+
+
+# Other sources ------------------------------------------------------------------------------
+
+
+def arrow_table():
+    labels = pa.array(["a", None, "b"]).dictionary_encode()
+    block = pa.array([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]])
+    return pa.table({"label": labels, "block": block, "count": [1, 2, 3]})
+
+
+def written(format):
+    sink = io.BytesIO()
+    match format:
+        case "csv" | "tsv" | "txt":
+            sep = "\t" if format == "tsv" else ","
+            sink.write(f"label{sep}count\na{sep}1\n{sep}2\nb{sep}3\n".encode())
+        case "parquet":
+            parquet.write_table(arrow_table(), sink)
+        case "npz":
+            np.savez(sink, label=np.array(["a", "", "b"]), count=[1, 2, 3])
+        case _:
+            feather.write_feather(arrow_table(), sink)
+    return sink.getvalue()
+
+
+@pytest.mark.parametrize("format", ["csv", "tsv", "txt", "parquet", "npz", "feather", "arrow"])
+@pytest.mark.parametrize("source", ["plain", "gz", "stdin", "gz stdin"])
+def test_every_format_also_gzipped_and_from_standard_input(write, monkeypatch, format, source):
+    content = written(format)
+    packed = gzip.compress(content) if "gz" in source else content
+    if "stdin" in source:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(packed)))
+        path = "-"
+    else:
+        path = write(packed, f"data.{format}" + (".gz" if source == "gz" else ""))
+    columns = read_columns(path)
+    assert encode_labels(columns["count"]).classes == (1, 2, 3)
+    if format != "npz":
+        assert encode_labels(columns["label"], missing="keep").codes.tolist() == [0, -1, 1]
+    if format in ("parquet", "feather", "arrow"):
+        assert columns["block"].shape == (3, 2)
+
+
+@pytest.mark.parametrize("suffix", ["feather", "arrow", "csv.gz", "npz.gz", "parquet.gz"])
+@pytest.mark.parametrize("content", [b"", b"not such a file", gzip.compress(b"x")[:-9]])
+def test_other_bytes_in_other_sources_are_refused(write, suffix, content):
+    path = write(content, f"data.{suffix}")
+    assert str(path) in refused(read_columns, path)
+
+
+def test_dictionaries_with_nulls_stay_missing_through_parquet(tmp_path):
+    parquet.write_table(arrow_table(), tmp_path / "data.parquet")
+    column = read_columns(tmp_path / "data.parquet", ["label"])["label"]
+    assert "1 of 3 labels missing (first in row 1)" in refused(encode_labels, column)
+    assert "1 of 3 values missing" in refused(check_observations, column)
+
+
+def test_parquet_lists_may_be_missing_but_not_ragged_and_structs_are_no_columns(tmp_path):
+    path = tmp_path / "data.parquet"
+    table = {"gaps": [[1.0, 2.0], None], "ragged": [[1.0], [1.0, 2.0]], "struct": [{"a": 1}] * 2}
+    parquet.write_table(pa.table(table), path)
+    assert "missing (first in row 1)" in refused(
+        check_observations, read_columns(path, ["gaps"])["gaps"]
+    )
+    assert "1 values in row 0 and 2 in row 1" in refused(read_columns, path, ["ragged"])
+    assert "struct" in refused(encode_labels, read_columns(path, ["struct"])["struct"])
+    parquet.write_table(pa.table({"a": pa.array([], pa.int64())}), path)
+    assert "at least one record" in refused(read_columns, path)
+
+
+def test_unusual_line_breaks_within_cells_are_no_records(write):
+    columns = read_columns(write("a,b\none\u2028two,1\nthree\x0bfour,2\n"))
+    assert columns["a"].tolist() == ["one\u2028two", "three\x0bfour"]
+
+
+@pytest.mark.parametrize("option", ["separator", "thousands", "decimal"])
+def test_empty_options_are_refused(write, option):
+    assert f"{option}: expected a character" in refused(
+        read_columns, write("a,b\n1,2\n"), **{option: ""}
+    )
+
+
+# Writing ------------------------------------------------------------------------------------
+
+
+def test_files_are_written_whole_or_not_at_all(tmp_path):
+    path = tmp_path / "out.csv"
+    write_beside(path, "old ü")
+    path.chmod(0o640)
+    first = path.stat().st_ino
+    write_beside(path, b"new")
+    assert path.read_bytes() == b"new"
+    assert path.stat().st_ino != first  # another file, renamed over it
+    assert path.stat().st_mode & 0o777 == 0o640
+
+    def full(beside):
+        assert beside.suffix == ".csv"
+        beside.write_text("half")
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space"):
+        write_beside(path, full)
+    assert path.read_bytes() == b"new"
+    assert list(tmp_path.iterdir()) == [path]
+    write_beside(path, lambda beside: beside.write_text("drawn"))
+    assert path.read_text() == "drawn"
+
+
+def test_links_are_followed_and_folders_must_be_there(tmp_path):
+    path, link = tmp_path / "real.txt", tmp_path / "link.txt"
+    path.write_text("old")
+    link.symlink_to(path)
+    write_beside(link, "new")
+    assert link.is_symlink()
+    assert path.read_text() == "new"
+    assert "expected an existing folder" in refused(write_beside, tmp_path / "no" / "x.txt", "")
+    write_beside("/dev/null", "gone")
+    assert not Path("/dev/null").is_file()

@@ -1,9 +1,14 @@
 """Results as strict JSON."""
 
+import datetime
 import enum
 import json
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import cached_property
+from pathlib import Path
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -11,7 +16,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jgram.data import to_json
+from jgram.data import to_data, to_json
 
 
 class Pair(NamedTuple):
@@ -62,3 +67,61 @@ def test_json_is_strict_and_gives_a_reason_for_null():
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_json_keeps_every_finite_number(number):
     assert json.loads(to_json({"x": np.float64(number)}))["x"] == number
+
+
+@dataclass(frozen=True)
+class Result:
+    log_score: float
+    pairs: dict[tuple[str, str], float]
+    draws: np.ndarray = field(repr=False)
+    kernel: Callable[[float, float], float] = max
+
+    @property
+    def score(self) -> float:
+        """A property that belongs to the result."""
+        return math.exp(self.log_score)
+
+    @cached_property
+    def worst(self) -> Pair:
+        return Pair(-math.inf, 0.0)
+
+    @property
+    def _hidden(self) -> float:
+        raise AssertionError
+
+    def records(self) -> None:
+        raise AssertionError
+
+
+def test_properties_belong_to_a_result_and_what_repr_hides_does_not():
+    result = Result(0.0, {("ann", "bob"): np.float32(0.5)}, np.zeros(1000))
+    assert to_data(result) == {
+        "log_score": 0.0,
+        "pairs": {"ann, bob": 0.5},
+        "kernel": "max",
+        "score": 1.0,
+        "worst": {"low": None, "low_reason": "-Infinity", "high": 0.0},
+    }
+
+
+def test_values_of_other_libraries_are_plain():
+    record = {
+        "day": datetime.date(2020, 1, 2),
+        "when": np.datetime64("2020-01-02T03:04"),
+        "price": Decimal("1.5"),
+        "masked": np.ma.array([1, 2], mask=[0, 1]),
+        "names": np.array(["a", None], object),
+        "text": np.str_("a"),
+        "flag": np.bool_(True),
+        "path": Path("a") / "b",
+    }
+    assert to_data(record) == {
+        "day": "2020-01-02",
+        "when": "2020-01-02T03:04:00",
+        "price": 1.5,
+        "masked": [1, None],
+        "names": ["a", None],
+        "text": "a",
+        "flag": True,
+        "path": "a/b",
+    }

@@ -2,6 +2,8 @@
 
 import datetime
 import enum
+from decimal import Decimal
+from fractions import Fraction
 
 import jax.numpy as jnp
 import numpy as np
@@ -64,6 +66,15 @@ INT_CONTAINERS = {
     "list of floats": [float(x) for x in CODES],
     "list of scalars": list(np.array(CODES)),
     "list of arrays": list(jnp.array(CODES)),
+    "objects": np.array(CODES, object),
+    "Decimals": [Decimal(x) for x in CODES],
+    "fractions": [Fraction(x) for x in CODES],
+    "floats among ints": [2.0, 1, 2, np.float32(0)],
+    "arrow decimals": pa.array([Decimal(x) for x in CODES]),
+    "polars decimals": pl.Series([Decimal(x) for x in CODES]),
+    "masked": np.ma.array(CODES),
+    "a dict's values": dict(enumerate(CODES)).values(),
+    "range": range(2, -1, -1),
     "jax": jnp.array(CODES),
     "jax bfloat16": jnp.array(CODES, jnp.bfloat16),
     "pandas": pd.Series(CODES),
@@ -77,7 +88,7 @@ INT_CONTAINERS = {
 @pytest.mark.parametrize("labels", INT_CONTAINERS.values(), ids=INT_CONTAINERS)
 def test_ints_of_any_width_keep_their_codes(labels):
     encoded = encode_labels(labels, num_classes=3)
-    assert encoded.codes.tolist() == CODES
+    assert encoded.codes.tolist() == ([2, 1, 0] if isinstance(labels, range) else CODES)
     assert encoded.classes == (0, 1, 2)
     assert all(type(label) is int for label in encoded.classes)
 
@@ -170,6 +181,20 @@ MISSING = {
     "polars": pl.Series([0, None, 1]),
     "polars bools": pl.Series([True, None, False]),
     "arrow": pa.array(["a", None, "b"]),
+    "arrow dictionary": pa.array(["a", None, "b"]).dictionary_encode(),
+    "arrow chunks of dictionaries": pa.chunked_array(
+        [pa.array(["a", None]).dictionary_encode(), pa.array(["b"]).dictionary_encode()]
+    ),
+    "pandas arrow dictionary": pd.Series(["a", None, "b"]).astype(
+        pd.ArrowDtype(pa.dictionary(pa.int32(), pa.string()))
+    ),
+    "polars categorical": pl.Series(["a", None, "b"], dtype=pl.Categorical),
+    "polars NaN": pl.Series([0.0, float("nan"), 1.0]),
+    "masked": np.ma.array([0, 7, 1], mask=[0, 1, 0]),
+    "masked text": np.ma.array(["a", "x", "b"], mask=[0, 1, 0]),
+    "masked scalar in a list": [0, np.ma.masked, 1],
+    "object NA": np.array(["a", pd.NA, "b"], object),
+    "Decimal NaN": [Decimal(0), Decimal("nan"), Decimal(1)],
     "jax": jnp.array([0, jnp.nan, 1]),
 }
 
@@ -283,3 +308,152 @@ def test_order_of_records_does_not_change_the_classes(order, words):
     encoded, moved = encode_labels(labels), encode_labels(labels[list(order)])
     assert moved.classes == encoded.classes
     assert moved.codes.tolist() == encoded.codes[list(order)].tolist()
+
+
+# Missing labels, abstentions ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("labels", MISSING.values(), ids=MISSING)
+def test_missing_labels_can_be_kept_for_pairs(labels):
+    encoded = encode_labels(labels, missing="keep")
+    assert encoded.codes[1] == -1
+    assert sorted(encoded.codes.tolist()) == [-1, 0, 1]
+    assert encoded.rows.tolist() == [0, 1, 2]
+
+
+def test_kept_reports_miss_labels_apart():
+    reports = {"ann": ["a", None, "b", "a"], "bob": [None, "b", "b", "a"]}
+    encoded = encode_reports(reports, missing="keep")
+    assert encoded.codes["ann"].tolist() == [0, -1, 1, 0]
+    assert encoded.codes["bob"].tolist() == [-1, 1, 1, 0]
+    none = {"ann": ["a", "b"], "bob": [None, None]}
+    assert encode_reports(none, missing="keep").codes["bob"].tolist() == [-1, -1]
+    assert "every one of the 2" in refused(encode_reports, {"x": [None, None]}, missing="keep")
+
+
+def test_abstention_is_the_last_class():
+    encoded = encode_reports({"rule": [-1, 0, 1, -1], "other": [0, 0, 1, 1]}, abstain=-1)
+    assert encoded.classes == (0, 1, -1)
+    assert encoded.codes["rule"].tolist() == [2, 0, 1, 2]
+    named = encode_labels(["yes", "?", "no"], abstain="?")
+    assert named.classes == ("no", "yes", "?")
+    assert encode_labels([-1, 0], num_classes=2, abstain=-1).classes == (0, 1, -1)
+    assert encode_labels([-1, 0], classes=[0, 1], abstain=-1).codes.tolist() == [2, 0]
+    assert "abstain=" in refused(encode_labels, [-1, 0, 1])
+
+
+# Frames and what is no set of reports -------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pd.DataFrame({"ann": ["a", "b"], "bob": ["b", None]}),
+        pl.DataFrame({"ann": ["a", "b"], "bob": ["b", None]}),
+        pa.table({"ann": ["a", "b"], "bob": ["b", None]}),
+        pl.LazyFrame({"ann": ["a", "b"], "bob": ["b", None]}),
+    ],
+    ids=lambda frame: type(frame).__module__.split(".")[0] + type(frame).__name__,
+)
+def test_frames_are_reports(frame):
+    encoded = encode_reports(frame, missing="keep")
+    assert {name: codes.tolist() for name, codes in encoded.codes.items()} == {
+        "ann": [0, 1],
+        "bob": [1, -1],
+    }
+
+
+@pytest.mark.parametrize("reports", [[["a", "b"], ["b", "a"]], np.zeros((3, 2), int), ["a", "b"]])
+def test_lists_of_reports_are_told_what_to_be(reports):
+    assert "expected names and labels" in refused(encode_reports, reports)
+
+
+@pytest.mark.parametrize(
+    ("labels", "part"),
+    [
+        (np.array([[0], [1], [1]]), "(3, 1): take its only column, [:, 0]"),
+        ([[0, 1], [1]], "2 values in row 0 and 1 in row 1"),
+        ([[0, 1], 1], "2 values in row 0 and one value in row 1"),
+        ([{"a": 1}, {"a": 2}], "got records such as {'a': 1} in row 0"),
+        (pd.Series([{"a": 1}, {"a": 2}]), "records"),
+        (pl.Series([{"a": 1}, {"a": 2}]), "struct"),
+        (pl.Series([[1, 2], [1, 2]]), "(2, 2)"),
+        (pl.Series([[1, 2], [1]]), "2 values in row 0"),
+        ([{1}, {2}], "got set such as {1}"),
+        (np.array([(1, 2.0)], dtype=[("a", int), ("b", float)]), "records of a, b"),
+        (np.array([b"\xff", b"a"]), "UTF-8"),
+        ((x for x in "ab"), "got generator"),
+    ],
+)
+def test_what_holds_no_labels_is_refused_with_what_it_is(labels, part):
+    assert part in refused(encode_labels, labels)
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    ("options", "part"),
+    [
+        ({"missing": "Drop"}, "'raise', 'drop' or 'keep', got 'Drop'"),
+        ({"classes": [0, 1, None]}, "expected labels, got 0, 1, None"),
+        ({"classes": []}, "got none"),
+        ({"classes": "01"}, "expected a list of labels, got '01'"),
+        ({"classes": 2}, "expected a list of labels, got 2"),
+        ({"num_classes": 2.5}, "positive int, got 2.5"),
+        ({"num_classes": True}, "positive int, got True"),
+        ({"num_classes": -1}, "positive int, got -1"),
+    ],
+)
+def test_options_that_mean_nothing_are_refused(options, part):
+    assert part in refused(encode_labels, [0, 1, 1], **options)
+
+
+# Columns that cannot be reports -------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("labels", "part"),
+    [
+        ([f"p{j}" for j in range(30)], "every record is its own class: an identifier?"),
+        (np.arange(30) * 7, "30 different ones in 30 records"),
+        (np.arange(20_000) // 2, "at most 5000 classes, got 10000 in 20000 records"),
+        ([f"{j / 7:.3f}" for j in range(30)], "a number written as text"),
+        ([f"{j / 7:.1f}%" for j in range(30)], "a number written as text"),
+    ],
+)
+def test_columns_that_cannot_be_reports_are_refused_before_anything_is_computed(labels, part):
+    assert part in refused(encode_reports, {"id": labels})
+    assert len(encode_labels(labels).codes) == len(labels)  # names of anything may be many
+
+
+def test_many_classes_are_allowed_where_they_are_listed_or_repeat():
+    labels = [f"p{j}" for j in range(30)]
+    assert len(encode_reports({"x": labels}, classes=labels).classes) == 30
+    assert len(encode_reports({"x": np.arange(400) // 2}).classes) == 200
+    assert len(encode_reports({"x": ["10%", "20%"] * 30}).classes) == 2
+
+
+@pytest.mark.parametrize(
+    ("classes", "warning"),
+    [
+        (["caf\u00e9", "cafe\u0301"], "look the same and are written in other characters"),
+        (["cat", "cat\u200b"], "look the same"),
+        (["a b", "a\u00a0b"], "look the same"),
+        (["\uff21", "A"], "look the same"),
+        (["1", "1.0"], "classes '1' and '1.0' are the same number"),
+        (["10", "1e1"], "are the same number"),
+        (["cat", "Cat "], "differ only in case or spaces"),
+    ],
+)
+def test_look_alike_classes_are_pointed_out(classes, warning):
+    (found,) = encode_labels(classes).warnings
+    assert warning in found
+    assert found.isascii()
+
+
+def test_classes_that_differ_are_not_pointed_out():
+    assert encode_labels(["1", "2", "10", "a", "b", "nano", "\u00e9", "e"]).warnings == ()
+
+
+def test_look_alike_reports_are_pointed_out():
+    encoded = encode_reports({"ann": [0, 1], "Ann": [1, 0]})
+    assert "reports 'ann' and 'Ann' differ only in case or spaces" in encoded.warnings

@@ -1,6 +1,8 @@
 """The door for observations: one finite array of known kind, or a message."""
 
 import itertools
+from decimal import Decimal
+from fractions import Fraction
 
 import jax.numpy as jnp
 import numpy as np
@@ -9,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from jgram.data import check_observations, check_soft_labels
+from jgram.data import check_observations, check_soft_labels, find_leaks
 from tests.refusals import refused
 
 
@@ -133,3 +135,91 @@ def test_columns_that_say_nothing_are_warned_of():
     assert "every record" in check_observations(["a", "a"]).warnings[0]
     assert "hardly repeat" in check_observations(list("abcd")).warnings[0]
     assert not check_observations(list("abab")).warnings
+
+
+# Kinds of silence ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        np.ma.array([1.0, 9.0, 2.0], mask=[0, 1, 0]),
+        np.ma.array([[1.0, 2], [9, 9], [2, 3]], mask=[[0, 0], [1, 0], [0, 0]]),
+        pa.array(["a", None, "b"]).dictionary_encode(),
+        {"site": pa.chunked_array([pa.array(["a", None, "b"]).dictionary_encode()])},
+        pl.Series([1.0, float("nan"), 2.0]),
+        np.array([[1.0, 2], [None, 2], [3, 4]], object),
+    ],
+    ids=["masked", "masked block", "arrow dictionary", "chunked", "polars NaN", "object block"],
+)
+def test_missing_observations_never_become_a_value(y):
+    assert "missing (first in row 1)" in refused(check_observations, y)
+
+
+def test_objects_that_are_numbers_are_numbers():
+    decimals = [Decimal("1.5"), Decimal("2.5"), Decimal(4)]
+    for y in (
+        decimals,
+        np.array(decimals, object),
+        np.array([1.5, 2.5, 4], object),
+        np.array([[1.5], [2.5], [4]], object),
+        [1.5, Fraction(5, 2), 4],
+        pa.array(decimals),
+        pl.Series(decimals),
+        pd.Series(decimals),
+    ):
+        observed = check_observations(y)
+        assert observed.kind == "numeric"
+        assert observed.values.ravel().tolist() == [1.5, 2.5, 4]
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    ("y", "options", "part"),
+    [
+        (np.array([1j, 2, 1j]), {}, "complex"),
+        (["19.1%", "20.2%", "7%"], {}, "'19.1%', a number written as text"),
+        (["€ 1.299,99", "€ 2,50", "€ 3,99"], {}, "a number written as text"),
+        (["1.5", "2.5", "3.5"], {}, "a number written as text"),
+        ([1.0, np.inf, 1.0], {"kind": "categorical"}, "expected finite outcomes, got inf in row 1"),
+        (np.zeros((3, 0)), {}, "at least one column"),
+        ([[1.0, 2], [3]], {}, "2 values in row 0 and 1 in row 1"),
+        ([{"a": 1}, {"a": 2}], {}, "records"),
+        ([1, 2, 3], {"kind": "number"}, "expected auto, categorical, numeric, probability"),
+    ],
+)
+def test_what_would_be_taken_for_something_else_is_refused(y, options, part):
+    assert part in refused(check_observations, y, **options)
+
+
+def test_object_blocks_are_columns_of_their_own():
+    mixed = np.array([["f", True], ["m", False], ["f", True]], object)
+    assert check_observations(mixed).names == (("f", True), ("m", False))
+    assert check_observations([["f", "x"], ["m", "y"]]).names == (("f", "x"), ("m", "y"))
+    message = refused(check_observations, [["f", 1.5], ["m", 2.5]])
+    assert message.startswith("y[0]: cannot mix categories with the numbers of y[1]")
+
+
+def test_texts_that_are_codes_or_names_stay_categories():
+    for y in (["007", "010", "007"], ["1", "2", "3"], ["1.0", "2.0"] * 3, ["10%", "20%"] * 3):
+        assert check_observations(y).kind == "categorical"
+
+
+def test_a_column_of_soft_labels_is_told_to_be_one_column():
+    assert "[:, 0]" in refused(check_soft_labels, np.array([[0.0], [1.0]]))
+
+
+def test_leaks_are_columns_that_equal_a_report_up_to_names():
+    report = np.array([0, 1, 2, 1, 0, -1])
+    y = {
+        "copy": ["x", "z", "y", "z", "x", "x"],
+        "almost": ["x", "z", "y", "z", "y", "x"],
+        "finer": [1, 2, 3, 4, 1, 0],
+        "coarser": ["x", "z", "z", "z", "x", "x"],
+        "constant": ["x"] * 6,
+        "gaps": [5.5, None, 7.5, 6.5, None, 1],
+        "block": np.column_stack([report % 2, report]),
+    }
+    found = find_leaks({"ann": report, "bob": np.array([0, 0, 0, 0, 0, 0])}, y)
+    assert found == (("ann", "copy"), ("ann", "gaps"), ("ann", "block[1]"))
+    assert find_leaks({"ann": report}, pl.DataFrame({"copy": y["copy"]})) == (("ann", "copy"),)

@@ -61,7 +61,7 @@ def test_ranks_are_blind_to_units_offsets_types_and_monotone_maps(move):
     np.testing.assert_array_equal(prepare_table({"v": move(values)}).points, expected)
 
 
-@pytest.mark.parametrize(("offset", "unit"), [(0, 1e-20), (2**33, 1), (0, 1e30)])
+@pytest.mark.parametrize(("offset", "unit"), [(0, 1e-20), (0, 1e-200), (2**33, 1), (0, 1e200)])
 def test_standardising_keeps_digits_far_from_zero_and_in_tiny_units(offset, unit):
     values = np.random.default_rng(0).permutation(30) / 8.0
     expected = (values - values.mean()) / values.std()
@@ -130,6 +130,16 @@ def test_what_says_nothing_is_left_out_and_named():
         "empty is left out: it holds no value",
     ):
         assert part in warnings
+
+
+def test_categories_without_end_are_identifiers():
+    columns = {
+        "id": np.arange(12_000).astype(str)[np.arange(24_000) // 2],
+        "x": np.arange(24_000.0),
+    }
+    table = prepare_table(columns)
+    assert table.names == ("x",)
+    assert "id is left out: it has 12000 categories: an identifier" in table.warnings[0]
 
 
 def test_nothing_left_is_refused_with_the_reasons():

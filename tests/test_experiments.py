@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from experiments import __main__ as runner
-from experiments import kernels, sample_size, statistics
+from experiments import kernels, sample_size, stale, statistics
 
 
 @pytest.mark.slow  # CI runs them all at --smoke as a step of its own
@@ -41,6 +41,37 @@ def test_same_seed_same_numbers(tmp_path):
         assert runner.main(["agnostic", "--smoke", "--seed", seed, "--out", str(tmp_path)]) == 0
         found.append(json.loads((tmp_path / "agnostic.json").read_text())["results"])
     assert found[0] == found[1] != found[2]
+
+
+def test_a_stale_result_is_named(tmp_path, capsys):
+    assert runner.main(["volume", "--smoke", "--out", str(tmp_path)]) == 0
+    capsys.readouterr()
+    checking = ["volume", "--check", "--out", str(tmp_path)]
+    assert runner.main(checking) == 0
+    assert capsys.readouterr().out == ""
+    path = tmp_path / "volume.json"
+    record = json.loads(path.read_text())
+    record["rows"][0]["quantity"] = "another"
+    path.write_text(json.dumps(record | {"wall_seconds": 1e4}))
+    assert runner.main(checking) == 1
+    assert "stale: volume: 1 differences, first rows[0].quantity is" in capsys.readouterr().out
+    assert runner.check("volume", tmp_path, slow=False) == ([], ["volume (took 10000 s)"])
+    assert runner.check("agnostic", tmp_path, slow=False)[0] == [f"agnostic: no result in {tmp_path}"]
+
+
+@pytest.mark.parametrize(
+    ("found", "was", "words"),
+    [
+        ({"a": 1.0}, {"a": 1.0000001}, []),
+        ({"wall_seconds": 1.0}, {"wall_seconds": 9.0}, []),
+        ({"a": [1, 2]}, {"a": [1]}, ["results.a has 2 entries, had 1"]),
+        ({"a": None}, {"a": 0.0}, ["results.a is None, was 0.0"]),
+        ({"a": 1}, {"b": 1}, ["results.b is gone", "results.a is new"]),
+        ({"a": 33.7}, {"a": 34.9}, ["results.a is 33.7, was 34.9"]),
+    ],
+)
+def test_differences_of_results(found, was, words):
+    assert list(stale.differences(found, was)) == words
 
 
 def test_infinities_become_null_and_nan_is_refused():

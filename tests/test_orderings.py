@@ -297,6 +297,17 @@ def test_proposition_2_1_2_hamming_need_not_refine_blackwell():
     assert np.trace(second) == pytest.approx(0.725)
 
 
+def test_proposition_2_1_2_needs_strict_column_maxima():
+    """A balanced truth and a report in Q_dom, tied with its maxima: dominance, equal distance."""
+    first = np.array([[2, 2, 0], [0, 2, 2], [2, 0, 2]]) / 12
+    second = np.array([[20, 18, 2], [2, 20, 18], [18, 2, 20]]) / 120
+    assert is_balanced(first, 1.0)
+    assert is_column_maximal(first)
+    assert blackwell_ordering(first, second).dominates
+    assert not hamming_ordering(first, second).dominates
+    assert hamming_distance(first) == pytest.approx(hamming_distance(second))
+
+
 @pytest.mark.parametrize("totals", [(2, 2, 2), (1, 2, 3)])
 def test_proposition_2_1_2_holds_under_column_maxima(totals):
     """Every Blackwell-ordered pair on a small truth; strict where the maxima are strict."""

@@ -25,6 +25,16 @@ def test_import_is_light_and_leaves_jax_as_it_is():
     assert done.stdout.strip() == "[]"
 
 
+def test_names_are_bound_on_first_use():
+    code = (
+        "import sys, jgram; assert 'jax' not in sys.modules; assert 'score' in dir(jgram); "
+        "assert not hasattr(jgram, 'nothing'); from jgram import *; assert score is jgram.score; "
+        "assert jgram.kernels.RBF is RBF; assert jgram.label_issues is label_issues"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+
+
 def test_everything_public_is_documented_with_an_example():
     for name in jgram.__all__:
         thing = getattr(jgram, name)

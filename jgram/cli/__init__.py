@@ -5,14 +5,11 @@ does not fit, 3 the data cannot tell, 130 interrupted. All but 0 say why in one 
 in the answer itself.
 """
 
-import sys
-from typing import NoReturn
-
 __all__ = ["main"]
 
 
-def main(arguments: list[str] | None = None) -> NoReturn:
-    """Run the command line; nothing is imported outside of the ``try``, so that nothing escapes.
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line; all is imported inside of ``try``, so that nothing escapes it.
 
     Args:
         arguments: Those of the process by default.
@@ -21,15 +18,18 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         SystemExit: Always, with the exit code.
     """
     try:
-        from jgram.cli.app import app
+        import sys
+
         from jgram.cli.process import prepare_process
 
         prepare_process()
+        from jgram.cli.app import app
+
         code = app(arguments, prog_name="jgram", standalone_mode=False) or 0
         sys.stdout.flush()
-        if code == 130:  # what typer makes of Ctrl-C
-            raise KeyboardInterrupt
     except BaseException as error:
+        import sys
+
         from jgram.cli.process import end
 
         code = end(error)

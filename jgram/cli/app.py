@@ -4,6 +4,7 @@ What is slow to import (JAX, NumPy, matplotlib) is imported inside ``run``: ``--
 """
 
 from importlib import import_module
+from shutil import get_terminal_size
 
 import typer
 
@@ -19,7 +20,7 @@ app = typer.Typer(
     epilog="Exit codes: 0 an answer, 1 not finished, 2 wrong input, 3 the data cannot tell.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
+    rich_markup_mode="rich" if get_terminal_size().columns >= 72 else None,  # else it cuts names
 )
 for _name in COMMANDS:
     app.command(_name)(merged(import_module(f"jgram.cli.{_name}").run))

@@ -8,6 +8,7 @@ from typer import Option
 from jgram.cli.options import AsJson, Seed
 from jgram.cli.rank import say_ranking
 from jgram.cli.show import progress, say, say_json
+from jgram.cli.write import to_text
 
 if TYPE_CHECKING:
     from jgram.report import Ranking
@@ -38,7 +39,7 @@ def run(
     Three vintages of U.S. employment against tax deposits, which is Table 1 of the paper; then
     labels of 10,000 images with known errors, against image embeddings.
 
-    [bold]Example[/bold]
+    Example:
 
         jgram demo --plot employment.png
     """
@@ -63,9 +64,7 @@ def run(
         say_ranking(found, source, counts_scale=name == "employment", plot=plots[name])
         say()
     if as_json:
-        from jgram.data import to_json
-
-        say_json(to_json(records))
+        say_json(to_text(records))
 
 
 def _employment(seed: int) -> tuple["Ranking", dict[str, Any]]:

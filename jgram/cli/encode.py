@@ -24,7 +24,7 @@ def run(
 ) -> None:
     """Embed images with a trained encoder, to observe labels through.
 
-    [bold]Example[/bold]
+    Example:
 
         jgram encode photos/ --checkpoint simclr/ --out photos.npz --resize
     """

@@ -6,7 +6,7 @@ from typer import Option
 
 from jgram.cli.options import Input, Listing, Observed
 from jgram.cli.show import columns_of, progress, say, say_json, say_table
-from jgram.cli.write import check_target, write_records
+from jgram.cli.write import check_target, to_text, write_records
 
 __all__ = ["run"]
 
@@ -22,18 +22,17 @@ def run(
     Nothing is trained. Rows count from 0 after the header. The order is more trustworthy than the
     number of records listed.
 
-    [bold]Examples[/bold]
+    Examples:
 
         jgram issues visits.csv --report diagnosis --observation crp --observation temperature
 
         jgram issues labels.npz --report answers --observation features --out suspects.csv
     """
-    from jgram.cli.read import kernel_of, listed, read_prepared
 
     check_target(listing.out, (".csv", ".json"))
     with progress("looking for label issues"):
-        from jgram.data import to_json
-        from jgram.label_issues import label_issues
+        from jgram.cli.read import kernel_of, listed, read_prepared
+        from jgram.issues import label_issues
 
         columns, rows, notes = read_prepared(source, observed, [report])
         labels = columns.pop(report)
@@ -43,7 +42,7 @@ def run(
     for issue in record["records"]:
         issue["row"] = int(rows[issue["row"]])
     about = {"file": str(source.file), "observations": observed.observation, "notes": notes}
-    text = to_json({"source": about, "report": report, **record})
+    text = to_text({"source": about, "report": report, **record})
     write_records(listing.out, text, record["records"])
     if listing.as_json:
         say_json(text)

@@ -9,6 +9,9 @@ import signal
 import sys
 import warnings
 from pathlib import Path
+from typing import Any
+
+from jgram.cli.write import unfinished
 
 __all__ = ["CANNOT_TELL", "end", "prepare_process"]
 
@@ -18,6 +21,8 @@ _CACHE_BYTES = 2**29
 
 def prepare_process() -> None:
     """Quiet dependencies, kept compiled programs, and output that every terminal can show."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not if it is ignored
+        signal.signal(signal.SIGINT, _interrupt)
     if not sys.warnoptions:
         warnings.simplefilter("ignore")
     logging.getLogger("jax").setLevel(logging.ERROR)
@@ -39,8 +44,6 @@ def end(error: BaseException) -> int:
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, int) else 1
     code, line = _ending(error)
-    if isinstance(error, KeyboardInterrupt):
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # one is enough
     if code == 1 and os.environ.get("JGRAM_TRACEBACK"):
         raise error
     with contextlib.suppress(OSError):
@@ -64,16 +67,17 @@ def _ending(error: BaseException) -> tuple[int, str]:
     if isinstance(error, OSError):
         if error.errno == errno.EPIPE:
             return 1, ""
-        return 2, f"{error.filename}: {error.strerror}" if error.filename else message
-    if isinstance(error, ImportError):
+        line = error.strerror or message
+        return 2, f"{error.filename}: {line}" if error.filename else line
+    if isinstance(error, ModuleNotFoundError):
         return 2, f"the command needs {error.name}: pip install 'jgram[cli]'"
     if hasattr(error, "format_message"):  # of the command line itself
         return 2, " ".join(error.format_message().split())  # type: ignore[attr-defined]
     if isinstance(error, ValueError):
         return 2, message
-    if "initialize backend" in message or "Unknown backend" in message:
+    if not _has_device():
         platforms = os.environ.get("JAX_PLATFORMS", "")
-        return 2, f"JAX_PLATFORMS={platforms}: not available here: unset it, or use cpu: {message}"
+        return 2, f"JAX_PLATFORMS={platforms}: JAX has no such device here: unset it, or say cpu"
     trace, where = error.__traceback__, ""
     while trace is not None:
         where = f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
@@ -82,6 +86,24 @@ def _ending(error: BaseException) -> tuple[int, str]:
         f"an error of jgram's own, {kind} in {where}: {message[:300]}; "
         "JGRAM_TRACEBACK=1 shows all of it, for a bug report"
     )
+
+
+def _interrupt(*_: Any) -> None:
+    """End at once: an exception may get lost in a callback, or crash JAX where it is imported."""
+    for path in unfinished:
+        path.unlink(missing_ok=True)
+    shown = "\r\033[K\033[?25h" if os.isatty(2) else ""  # the progress line goes, the cursor stays
+    os.write(2, f"{shown}jgram: interrupted\n".encode())
+    os._exit(130)
+
+
+def _has_device() -> bool:
+    """Whether JAX, if it was used at all, finds a device to compute on."""
+    jax = sys.modules.get("jax")
+    try:
+        return jax is None or bool(jax.devices())
+    except Exception:
+        return False
 
 
 def _keep_compiled_programs() -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from jgram.cli.options import Inference, Input, Observed, Presentation, Reports
 from jgram.cli.process import CANNOT_TELL
 from jgram.cli.show import progress, say, say_error, say_findings, say_json, say_ranked
+from jgram.cli.write import to_text
 
 if TYPE_CHECKING:
     from jgram.report import PairComparison, Ranking
@@ -23,7 +24,7 @@ def run(
 ) -> int:
     """Rank reports of the same records by reliability, and say which can be told apart.
 
-    [bold]Examples[/bold]
+    Examples:
 
         jgram rank visits.csv --report doctor --report coder --observation crp
 
@@ -31,7 +32,6 @@ def run(
           --difference --bins 4 --order month --block-length 12 --plot ranking.png
     """
     from jgram.cli.plots import check_figure, draw_ranking
-    from jgram.cli.read import read_for_judging
 
     if len(report) < 2:
         raise ValueError("expected two or more --report to rank; score takes one")
@@ -40,7 +40,8 @@ def run(
         import jax
 
         from jgram import rank_reports
-        from jgram.data import to_data, to_json
+        from jgram.cli.read import read_for_judging
+        from jgram.data import to_data
 
         given = read_for_judging(source, observed, report, inference)
         key = jax.random.key(inference.seed)
@@ -50,7 +51,7 @@ def run(
         if presentation.plot:
             draw_ranking(presentation.plot, found)
     if presentation.as_json:
-        say_json(to_json({"source": given.source, **to_data(found)}))
+        say_json(to_text({"source": given.source, **to_data(found)}))
         if not found.separated:
             say_error(found.conclusion)
     else:

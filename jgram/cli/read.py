@@ -1,4 +1,4 @@
-"""From a file to columns ready to be judged."""
+"""From a file to columns ready to be judged; imports JAX, so commands import it when they run."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -6,6 +6,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jgram.cli.options import Inference, Input, Missing, Observed
+from jgram.data import (
+    check_aligned,
+    check_observations,
+    difference,
+    drop_missing,
+    encode_labels,
+    quantile_bins,
+    read_columns,
+)
 
 __all__ = [
     "Given",
@@ -45,8 +54,6 @@ def read_raw(source: Input, names: Sequence[str], **marks: str | None) -> dict[s
         names: Of the columns.
         marks: Of numbers: ``thousands``, ``decimal``.
     """
-    from jgram.data import read_columns
-
     columns = read_columns(
         source.file,
         names,
@@ -147,8 +154,6 @@ def prepare(
         bins: Quantile buckets for numeric reports.
         observation_bins: Quantile buckets for numeric observations.
     """
-    from jgram.data import check_aligned, difference, drop_missing, quantile_bins
-
     size, notes, prepared = check_aligned(columns), [], dict(columns)
     rows = np.arange(size)
     if drop:
@@ -180,7 +185,7 @@ def prepare(
 
 
 def kernel_of(name: str | None, bandwidth: float | None) -> Any:
-    """A name among ``jgram.kernels.KERNELS``, an ``RBF`` of one bandwidth, None for what fits."""
+    """A kernel by name (``jgram.kernels.KERNELS``), ``None`` for what fits, or ``RBF``."""
     from jgram.kernels import RBF
 
     if bandwidth is None:
@@ -226,8 +231,6 @@ def listed(classes: str | None, labels: Any) -> list[Any] | None:
 
 def _ordered(columns: Mapping[str, Any], by: str, *, keep: bool) -> dict[str, Any]:
     """All columns in the order of one of them, which goes unless it is used otherwise."""
-    from jgram.data import check_observations, encode_labels
-
     times = columns[by]
     if np.asarray(times).dtype.kind in "iuf":
         keys = check_observations(times, name=by).values

@@ -3,6 +3,7 @@
 from jgram.cli.options import Inference, Input, Observed, Presentation, Reports
 from jgram.cli.process import CANNOT_TELL
 from jgram.cli.show import progress, say, say_error, say_findings, say_json, say_reports
+from jgram.cli.write import to_text
 
 __all__ = ["run"]
 
@@ -18,21 +19,21 @@ def run(
 
     A score means something beside another report of the same records: see rank.
 
-    [bold]Examples[/bold]
+    Examples:
 
         jgram score visits.csv --report diagnosis --observation crp --observation temperature
 
         jgram score labels.npz --report answers --observation features --kernel rbf --json
     """
     from jgram.cli.plots import check_figure, draw_scores
-    from jgram.cli.read import read_for_judging
 
     if len(report) != 1:
         raise ValueError("expected one --report to score; rank takes several")
     check_figure(presentation.plot)
     with progress("scoring"):
         from jgram import score
-        from jgram.data import to_data, to_json
+        from jgram.cli.read import read_for_judging
+        from jgram.data import to_data
 
         given = read_for_judging(source, observed, report, inference)
         (labels,) = given.reports.values()
@@ -42,7 +43,7 @@ def run(
     code = CANNOT_TELL if found.reason else 0
     conclusion = f"No score: {found.reason}."
     if presentation.as_json:
-        say_json(to_json({"source": given.source, **to_data(found)}))
+        say_json(to_text({"source": given.source, **to_data(found)}))
         if code:
             say_error(conclusion)
         return code

@@ -23,6 +23,7 @@ __all__ = [
     "counts",
     "plus_minus",
     "progress",
+    "room",
     "say",
     "say_error",
     "say_finding",
@@ -124,8 +125,8 @@ def say_ranked(found: "Ranking", source: Mapping[str, Any], *, counts_scale: boo
 
 
 def _say_source(records: Any, classes: int, source: Mapping[str, Any], how: str) -> None:
-    observed = ", ".join(source["observations"])
-    say(f"{records} records, {classes} classes, observed through {observed}")
+    through = ", ".join(source["observations"])
+    say(f"{records} records, {classes} classes, observed through {through}")
     say(how)
     for note in source["notes"]:
         say(note, "dim")
@@ -156,13 +157,17 @@ def _p_value(value: float) -> str:
 
 
 def say_table(columns: Sequence[Column]) -> None:
-    """Print a table as wide as the terminal, or as it needs in a file or pipe."""
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
+    """Print a table that fits the output."""
     columns = [
         Column(_printable(head), [_printable(_visible(cell)) for cell in cells], name)
         for head, cells, name in columns
     ]
-    say(table(columns, width) + "\n")
+    say(table(columns, room()) + "\n")
+
+
+def room() -> int:
+    """Characters a line of the output holds: as many as it needs in a file or pipe."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
 
 
 def table(columns: Sequence[Column], width: int) -> str:
@@ -253,9 +258,17 @@ def _width(column: Column) -> int:
 
 
 def _least(column: Column) -> int:
-    """The width that a column must have: all of a number, a word of the head, some of a name."""
-    heads = [cell_len(line) for line in column.head.split("\n")]
-    return min(_width(column), max(_LEAST, *heads)) if column.name else _width(column)
+    """The width that a column must have: all of numbers, so much of names that they differ."""
+    if not column.name:
+        return _width(column)
+    least = max(_LEAST, *(cell_len(line) for line in column.head.split("\n")))
+    names = set(column.cells)
+    enough = (
+        width
+        for width in range(least, _width(column))
+        if len({_shortened(name, width) for name in names}) == len(names)
+    )
+    return next(enough, _width(column))
 
 
 def _part(columns: Sequence[Column], width: int) -> str:

@@ -9,7 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-__all__ = ["check_target", "whole_file", "write_records"]
+__all__ = ["check_target", "to_text", "unfinished", "whole_file", "write_records"]
+
+unfinished: set[Path] = set()  # what Ctrl-C has to remove
 
 
 def check_target(path: Path | None, suffixes: Sequence[str]) -> None:
@@ -52,6 +54,7 @@ def whole_file(path: Path) -> Iterator[Path]:
     """
     target = Path(os.path.realpath(path))  # a link stays one
     beside = target.with_name(f".{target.stem}-{os.getpid()}{target.suffix}")
+    unfinished.add(beside)
     try:
         yield beside
         if target.exists():
@@ -61,6 +64,14 @@ def whole_file(path: Path) -> Iterator[Path]:
         raise OSError(error.errno, error.strerror or str(error), str(path)) from None
     finally:
         beside.unlink(missing_ok=True)
+        unfinished.discard(beside)
+
+
+def to_text(record: Mapping[str, Any]) -> str:
+    """A result as JSON."""
+    from jgram.data import to_json
+
+    return to_json(record)
 
 
 def write_records(path: Path | None, text: str, records: Sequence[Mapping[str, Any]]) -> None:

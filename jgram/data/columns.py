@@ -238,7 +238,7 @@ def _foreign(data: Any, name: str = "y") -> Any:
     try:
         found = nw.from_native(data, allow_series=True)
     except nw.exceptions.DuplicateError:
-        names = ", ".join(map(repr, data.columns))
+        names = listing(getattr(data, "column_names", data.columns))
         raise ValueError(f"{name}: expected distinct column names, got {names}") from None
     except TypeError:
         if not interchanged:
@@ -262,11 +262,10 @@ def _of_foreign(found: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
         if "O" in kinds or (len(kinds) > 1 and not kinds <= set("biuf")):
             parts = [(values.astype(object), present) for values, present in parts]
         return tuple(np.column_stack(part) for part in zip(*parts, strict=True))  # type: ignore[return-value]
-    kind = type(found.dtype).__name__
-    if kind == "Struct":
+    if "Struct" in str(found.dtype):
         raise ValueError(
-            f"{name}: expected one value a record, got {kind.lower()} cells: pass its fields as "
-            "columns of their own"
+            f"{name}: expected one value a record, got struct cells: pass their fields as columns "
+            "of their own"
         )
     present = ~np.asarray(found.is_null().to_numpy(), bool)
     kept = np.asarray(found.to_numpy() if present.all() else found.drop_nulls().to_numpy())
@@ -379,7 +378,7 @@ def _kind_of_type(kind: type) -> str:
         return "number"
     if issubclass(kind, str):
         return "text"
-    if issubclass(kind, datetime.date):
+    if issubclass(kind, datetime.date) or kind.__name__ == "Period":
         return "date"
     if issubclass(kind, datetime.timedelta):
         return "duration"

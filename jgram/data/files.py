@@ -12,6 +12,7 @@ import difflib
 import gzip
 import io
 import math
+import operator
 import os
 import re
 import sys
@@ -191,27 +192,30 @@ def _read_text(
     lines = _lines(path, source)
     separator = separator or _find_separator(lines, path)
     try:
-        reader = csv.reader(lines, delimiter=separator, skipinitialspace=separator != " ")
-        rows = [(reader.line_num, row) for row in reader if row]
+        header, *rows = [row for row in _reader(lines, separator) if row] or [[]]
     except (csv.Error, TypeError) as error:
         raise ValueError(f"{path}: cannot be read with separator {separator!r}: {error}") from None
-    if len(rows) < 2:
+    if not rows:
         raise ValueError(
-            f"{path}: expected a header and at least one record, got {len(rows)} lines"
+            f"{path}: expected a header and at least one record, got {len(header) > 0:d} lines"
         )
-    header = [cell.strip() or f"column {j + 1}" for j, cell in enumerate(rows.pop(0)[1])]
-    for number, row in rows:
-        if len(row) != len(header):
-            raise ValueError(
-                f"{path}: expected {len(header)} fields as in the header, got {len(row)} in line "
-                f"{number}: check its quotes, or the separator (--separator)"
-            )
+    if set(map(len, rows)) != {len(header)}:
+        reader = _reader(lines, separator)
+        row = next(row for row in reader if len(row) not in (0, len(header)))
+        raise ValueError(
+            f"{path}: expected {len(header)} fields as in the header, got {len(row)} in line "
+            f"{reader.line_num}: check its quotes, or the separator (--separator)"
+        )
+    header = [cell.strip() or f"column {j + 1}" for j, cell in enumerate(header)]
     columns = {}
     for name in _select(header, names, path):
-        j = header.index(name)
-        cells = [row[j] for _, row in rows]
+        cells = list(map(operator.itemgetter(header.index(name)), rows))
         columns[name] = _parse(cells, name, separator, thousands, decimal, missing_values)
     return columns
+
+
+def _reader(lines: list[str], separator: str) -> Any:
+    return csv.reader(lines, delimiter=separator, skipinitialspace=separator != " ")
 
 
 def _lines(path: str, source: Any) -> list[str]:
@@ -249,6 +253,14 @@ def _parse(
     missing_values: Sequence[str],
 ) -> np.ndarray:
     """A column of cells as int64, float64, or objects (text; None where missing)."""
+    plain_numbers = not missing_values and decimal is None and thousands is None
+    if plain_numbers and separator != ";" and (numbers := _plain_numbers(cells)) is not None:
+        return numbers
+    distinct = dict.fromkeys(cells)
+    if 2 * len(distinct) < len(cells):  # what a column is depends on its distinct cells alone
+        parsed = _parse(list(distinct), name, separator, thousands, decimal, missing_values)
+        position = {cell: j for j, cell in enumerate(distinct)}
+        return parsed[[position[cell] for cell in cells]]
     empty = [cell.strip() == "" or cell in missing_values for cell in cells]
     words = [
         blank or cell.strip().casefold() in _NOT_A_NUMBER
@@ -269,6 +281,21 @@ def _parse(
     if whole:
         return _integers([None if word else int(next(numbers)) for word in words])
     return np.array([math.nan if word else float(next(numbers)) for word in words])
+
+
+def _plain_numbers(cells: list[str]) -> np.ndarray | None:
+    """Cells that are all plainly written numbers, many at a time; None where any is not."""
+    text = "\n".join(cells)
+    signs = set(text) - set("0123456789\n")
+    if not signs <= set("+-.eE") or text.count("\n") != len(cells) - 1:
+        return None
+    whole = signs <= set("+-")
+    if whole and re.search(r"(?:\A|\n)[-+]?0\d", text):  # codes: 007
+        return None
+    try:
+        return np.array(cells, np.int64 if whole else np.float64)
+    except (ValueError, OverflowError):
+        return None
 
 
 def _plain_number(cell: str, thousands: str | None, decimal: str | None) -> str:

@@ -154,18 +154,14 @@ def encode_reports(
             f"reports: expected names and labels, {{'ann': [...], 'bob': [...]}} or a data frame, "
             f"got {type(reports).__name__}"
         )
-    encoded = _encode(
-        columns, classes=classes, num_classes=num_classes, missing=missing, abstain=abstain
+    return _encode(
+        columns,
+        classes=classes,
+        num_classes=num_classes,
+        missing=missing,
+        abstain=abstain,
+        identifiers=classes is not None or num_classes is not None,
     )
-    if classes is None and num_classes is None:
-        for name, labels in columns.items():
-            if (text := numbers_as_text(column(labels, name).values)) is not None:
-                raise ValueError(
-                    f"{name}: expected class labels, got {text!r}, a number written as text: "
-                    "convert the column, and put it into buckets (--bins 4)"
-                )
-        _refuse_identifiers(encoded)
-    return encoded
 
 
 def check_soft_labels(
@@ -254,7 +250,9 @@ def _encode(
     num_classes: int | None,
     missing: Missing,
     abstain: Any,
+    identifiers: bool = True,
 ) -> EncodedReports:
+    """Codes of all reports; columns that can only be identifiers are refused unless allowed."""
     if missing not in get_args(Missing):
         raise ValueError(f"missing: expected 'raise', 'drop' or 'keep', got {missing!r}")
     n = check_aligned(reports)
@@ -276,6 +274,9 @@ def _encode(
         narrow(together, ", ".join(columns))  # raises
 
     factors = {name: _factorise(labels, name) for name, labels in columns.items()}
+    if not identifiers:
+        for name, (labels, inverse) in factors.items():
+            _refuse_identifiers(labels, len(inverse), name)
     seen = in_order(dict.fromkeys(label for labels, _ in factors.values() for label in labels))
     declared = dict.fromkeys(label for labels in columns.values() for label in labels.declared)
     order = _class_order(
@@ -392,24 +393,20 @@ def _refuse_unknown(
     )
 
 
-def _refuse_identifiers(encoded: EncodedReports) -> None:
-    """Refuse columns that cannot be reports, before anything is computed."""
-    for name, codes in encoded.codes.items():
-        labels = codes[codes >= 0]
-        distinct = len(np.unique(labels))
-        if distinct == len(labels) > _FEW_RECORDS:
-            raise ValueError(
-                f"{name}: expected class labels, got {distinct} different ones in {len(labels)} "
-                "records: every record is its own class: an identifier?"
-            )
-        if distinct > _MOST_CLASSES:
-            raise ValueError(
-                f"{name}: expected class labels, at most {_MOST_CLASSES} classes, got {distinct} "
-                f"in {len(labels)} records: an identifier, or numbers to put into buckets "
-                "(--bins 4)?"
-            )
-    if len(encoded.classes) > _MOST_CLASSES:
+def _refuse_identifiers(labels: list[Any], n: int, name: str) -> None:
+    """Refuse a column that cannot be a report, before anything is computed."""
+    if (text := numbers_as_text(labels, n)) is not None:
         raise ValueError(
-            f"{', '.join(encoded.codes)}: expected at most {_MOST_CLASSES} classes, got "
-            f"{len(encoded.classes)}"
+            f"{name}: expected class labels, got {text!r}, a number written as text: convert the "
+            "column, and put it into buckets (--bins 4)"
+        )
+    if len(labels) == n > _FEW_RECORDS:
+        raise ValueError(
+            f"{name}: expected class labels, got {n} different ones in {n} records: every record "
+            "is its own class: an identifier?"
+        )
+    if len(labels) > _MOST_CLASSES:
+        raise ValueError(
+            f"{name}: expected class labels, at most {_MOST_CLASSES} classes, got {len(labels)} in "
+            f"{n} records: an identifier, or numbers to put into buckets (--bins 4)?"
         )

@@ -33,17 +33,22 @@ def find_leaks(
         (('ann', 'note'),)
     """
     found = []
+    labels_of = {report: labels for report, labels in reports.items() if np.ndim(labels) == 1}
+    most = max((int(np.max(labels)) + 1 for labels in labels_of.values()), default=0)
     for label, data in named_columns(y, name).items():
         values, present = cells(data, label)
         parts = zip(part_names(label, values), block_columns(values, present), strict=True)
         for part_name, part in parts:
             given = column(part, part_name)
+            levels, codes = factorise(given.values)
+            if len(levels) > most:
+                continue  # a report has no so many classes
             outcomes = np.full(len(part), -1)
-            outcomes[given.present] = factorise(given.values)[1]
+            outcomes[given.present] = codes
             found += [
                 (report, part_name)
-                for report, codes in reports.items()
-                if np.ndim(codes) == 1 and _same(np.asarray(codes), outcomes)
+                for report, labels in labels_of.items()
+                if _same(np.asarray(labels), outcomes)
             ]
     return tuple(found)
 

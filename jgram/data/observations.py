@@ -4,7 +4,7 @@
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from jgram.data.columns import (
     DROP_HINT,
+    Column,
     block_columns,
     cells,
     check_aligned,
@@ -143,15 +144,15 @@ def part_names(name: str, block: np.ndarray) -> list[str]:
     return [f"{name}[{', '.join(map(str, index))}]" for index in np.ndindex(block.shape[1:])]
 
 
-def numbers_as_text(values: np.ndarray) -> str | None:
-    """An example where a column of text is numbers, ``1.5``, ``19.1%`` or ``€ 1,50``.
+def numbers_as_text(distinct: Sequence[Any], n: int) -> str | None:
+    """An example where ``n`` cells of text are numbers, ``1.5``, ``19.1%`` or ``€ 1,50``.
 
     Whole numbers are codes, and a few numbers that repeat may be names.
     """
-    if kind_of(values) != "text" or not values.size:
+    if not all(isinstance(text, str) for text in distinct):
         return None
-    texts = [text.strip() for text in dict.fromkeys(values.flat)]
-    if (len(texts) <= 20 and 2 * len(texts) <= values.size) or len(texts) < 3:
+    texts = [text.strip() for text in distinct]
+    if (len(texts) <= 20 and 2 * len(texts) <= n) or len(texts) < 3:
         return None
     if not all(_NUMBER_WITH_SIGNS.fullmatch(text) for text in texts):
         return None
@@ -163,19 +164,14 @@ def numbers_as_text(values: np.ndarray) -> str | None:
 
 def _detect_kind(columns: Mapping[str, Any]) -> Literal["categorical", "numeric"]:
     kinds: dict[bool, str] = {}
-    for label, data in columns.items():
-        values, present = cells(data, label)
-        if values.ndim > 1 and values.dtype.kind == "O" and present.all():
-            values = narrow(values, label)
-        declared: tuple[Any, ...] = ()
-        if values.ndim == 1:
-            values, _, declared = column(data, label)
+    for label, given in _parts(columns):
+        values, declared = given.values, given.declared
         if (kind := kind_of(values)) == "complex":
             raise ValueError(
                 f"{label}: expected numbers or categories, got the complex {show(values.flat[0])}: "
                 "pass the real and imaginary parts as two columns"
             )
-        if (text := numbers_as_text(values)) is not None:
+        if (text := numbers_as_text(*_texts(values))) is not None:
             raise ValueError(
                 f"{label}: expected categories or numbers, got {text!r}, a number written as text: "
                 "convert the column to numbers"
@@ -187,6 +183,23 @@ def _detect_kind(columns: Mapping[str, Any]) -> Literal["categorical", "numeric"
             "numbers (--bins 4), or encode the categories as numbers"
         )
     return "numeric" if True in kinds else "categorical"
+
+
+def _parts(columns: Mapping[str, Any]) -> Iterator[tuple[str, Column]]:
+    """Columns ``[n]``, those of object blocks one by one, and blocks of one dtype as they are."""
+    for label, data in columns.items():
+        values, present = cells(data, label)
+        if values.ndim == 1:
+            yield label, column(data, label)
+        elif values.dtype.kind == "O":
+            names, parts = part_names(label, values), block_columns(values, present)
+            yield from ((name, column(part, name)) for name, part in zip(names, parts, strict=True))
+        else:
+            yield label, Column(values, present)
+
+
+def _texts(values: np.ndarray) -> tuple[list[Any], int]:
+    return list(dict.fromkeys(values.flat)) if kind_of(values) == "text" else [], values.size
 
 
 def _categorical(columns: Mapping[str, Any], name: str) -> Observations:

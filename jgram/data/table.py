@@ -37,6 +37,7 @@ Scale = Literal["rank", "standard", "none"]
 
 _FEW_LEVELS = 10  # integers of so few levels may be codes
 _MOST_LEVELS = 256  # categories of more are coded by random directions
+_TOO_MANY_LEVELS = 5000
 _MUCH_MISSING = 0.3
 _UNEVEN = 10.0  # times the median variance of an embedding's dimensions
 _FEW_RECORDS = 20
@@ -126,7 +127,7 @@ def prepare_table(
             continue
         given = column(data, label)
         kind = asked.get(label) or _kind(given, label)
-        reason = _reason(given, kind, asked=label in asked, alone=len(columns) == 1)
+        reason = _reason(given, label, kind, asked=label in asked, alone=len(columns) == 1)
         if reason is not None:
             left_out[label] = reason
             continue
@@ -201,26 +202,28 @@ def _kind(given: Column, label: str) -> str:
         raise ValueError(
             f"{label}: expected one value a record, got {kind} such as {show(given.values[0])}"
         )
-    if (text := numbers_as_text(given.values)) is not None:
-        raise ValueError(
-            f"{label}: expected categories or numbers, got {text!r}, a number written as text: "
-            "convert the column to numbers"
-        )
     return "number" if kind in ("number", "date", "duration") and not given.declared else "category"
 
 
-def _reason(given: Column, kind: str, *, asked: bool, alone: bool) -> str | None:
+def _reason(given: Column, label: str, kind: str, *, asked: bool, alone: bool) -> str | None:
     """Why a column is left out, if it is."""
     values = given.values
     if not values.size:
         return "holds no value"
     distinct, counts = _levels(values)
+    if not asked and (text := numbers_as_text(distinct, len(values))) is not None:
+        raise ValueError(
+            f"{label}: expected categories or numbers, got {text!r}, a number written as text: "
+            "convert the column to numbers"
+        )
     if len(distinct) == 1 and given.present.all():
         return f"holds nothing but {show(distinct[0])}"
     if asked:
         return None
     if kind == "category" and counts.max() == 1 and len(distinct) > 2:
         return "never repeats a value: an identifier, or text (embed it, and pass the embedding)"
+    if kind == "category" and len(distinct) > _TOO_MANY_LEVELS:
+        return f"has {len(distinct)} categories: an identifier (kinds={{...: 'category'}} keeps it)"
     if kind == "category" and _is_prose(distinct, len(values)):
         return "is free text: embed it, and pass the embedding as a block"
     if kind == "number" and not alone and given.present.all() and _are_row_numbers(values):
@@ -281,8 +284,9 @@ def _number(given: Column, label: str, scale: str) -> tuple[list[str], np.ndarra
 
 def _seconds(values: np.ndarray, label: str) -> np.ndarray:
     """Dates as objects in seconds since the first of them."""
+    starts = [getattr(value, "start_time", value) for value in values]  # of pandas periods
     try:
-        differences = [value - values[0] for value in values]
+        differences = [start - starts[0] for start in starts]
     except TypeError:
         raise ValueError(f"{label}: expected dates of one kind, got several") from None
     return np.array([difference.total_seconds() for difference in differences])

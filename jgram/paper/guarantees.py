@@ -3,66 +3,8 @@
 Small float64 computations on the host. ``P[m, d]`` is an experiment (column ``x`` the distribution
 of the observation given label ``x``), ``Q[d, d]`` a misreport matrix (true, reported).
 
-Where each statement of *Data Reliability Scoring* is (numbered as in the LaTeX source, where
-theorems, definitions and so on share one counter a section; ``t:`` names a test):
-
-=================  ==================================================================
-Paper              Here
-=================  ==================================================================
-Section 2.2, (1)   ``orderings.misreport_matrix``, ``reported_given_true``,
-                   ``true_given_reported``
-Section 2.3        ``orderings.exact_match_ordering``, ``blackwell_ordering``,
-                   ``dist_ordering``, ``hamming_ordering``
-Proposition 2.1    t: ``test_proposition_2_1_*`` (part 2 only under a column maximum)
-Definition 2.2     t: ``test_theorem_4_2_*``, ``test_proposition_4_7_*``
-Section 3          ``orderings.is_independent``, ``is_nonpermutation``, ``is_regular``,
-                   ``is_diagonally_dominant``, ``is_balanced``
-Proposition 3.1    ``uninformative_impossibility``, ``relabelling_impossibility`` (1),
-                   ``dependence_impossibility`` (2), ``distance_impossibility`` (3)
-Definition 4.1     ``log_population_score``
-Theorem 4.2        ``dist_guarantee`` (3); t: ``test_theorem_4_2_*``
-Proposition 4.3    t: ``test_proposition_4_3_*``
-Definition 4.4     ``scores.plugin_score`` (delta kernel)
-Proposition 4.5    t: ``test_proposition_4_5``
-Definition 4.6     ``stratified.stratified_matching_score`` (delta kernel)
-Proposition 4.7    ``stratified_sample_size``; t: ``test_proposition_4_7_*``
-Definition 4.8     ``log_population_score(kernel=...)``
-Theorem 4.9        t: ``test_theorem_4_9_*``
-Definition 4.10    ``scores.plugin_score``
-Theorem 4.11       t: ``test_theorem_4_11``
-Lemma 4.12         ``concentration_bound``
-Definition 4.13    ``stratified.stratified_matching_score``
-Theorem 4.14       t: ``test_theorem_4_14``
-Theorem A.1        t: ``test_theorem_a1``
-Theorem A.2        ``relative_error_bound``
-Lemma A.3          t: ``test_lemma_a3_needs_strict_maxima``
-Propositions B.1-3 t: ``test_propositions_b1_and_b3_*``, ``test_proposition_b2_*``
-Lemmas D.1, D.2    t: ``test_theorem_4_2_*``
-Lemma D.3          ``dist_guarantee``
-Lemma D.4          ``determinant_bounds``
-Lemma D.5          ``bounded_ratio``
-Appendix D example t: ``test_appendix_d_example``
-Lemma E.1          ``concentration_bound``
-Proposition E.2    ``multiplicative_sample_size``, ``additive_sample_size``
-Appendix E, 4.7    t: ``test_step_of_the_proof_fails_for_disjoint_draws``
-Definition G.1     ``dependence.mutual_information``
-Appendix G         ``dependence.maximal_correlation``, ``top_k_volume``, ``ky_fan_sum``
-=================  ==================================================================
-
-Slips of the paper that matter here (those of sections 2 and 3 are in ``orderings``):
-
-- Proposition E.2: the proof bounds ``ln(2d/delta) / ln(d/delta)`` by ``ln 2``, which is below 1.
-  The sample sizes hold all the same for ``d / delta >= 4`` and ``epsilon <= 1/2``, as checked.
-- Lemma D.4 applies Theorem A.1 with the spectral radius (as its source states it; the paper writes
-  the spectral norm) and without its factor ``exp(c rho)``. No violation in 2e5 random matrices.
-- Proposition 3.1(1), relabelling: the report whose joint table is ``P T^T / d`` has the misreport
-  matrix ``T^T / d``, not ``T / d``.
-- Proposition 3.1(2): the vectors that replace two columns of the identity have to be scaled below
-  one, or the diagonal is not maximal. Proposition 3.1(3), dist orderings: two inequalities are
-  printed the wrong way round.
-- Proposition 4.3: a constant score has all the properties asked for, with ``beta = 0``.
-- Appendix D's example: ``Q`` sums to 1/2; with frequencies that sum to 1 the factor is 1/16.
-- Figure 1: the report drawn is not diagonally maximal, it is far from the truth.
+Where each statement of *Data Reliability Scoring* is in this package, and which of them do not hold
+as written, is one page: ``experiments/PAPER.md``.
 """
 
 import math
@@ -263,7 +205,7 @@ def multiplicative_sample_size(
 
     Raises:
         ValueError: Arguments out of range; the limits are those under which the bound was checked
-            (see the module's notes).
+            (``experiments/PAPER.md``).
 
     Example:
         >>> multiplicative_sample_size(4, 0.05, 0.5, 0.01)

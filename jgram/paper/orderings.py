@@ -5,22 +5,9 @@ matrices in float64 on the host. Everything is a function of the *misreport matr
 frequency ``Q[i, j]`` of true label ``i`` and reported label ``j``. Wherever one is asked for,
 integer counts are as good as frequencies.
 
-Four statements of the paper do not hold as written; each has a test with the counterexample.
-
-- The footnote on ``Q_dom``, diagonally dominant matrices are invertible, is true of strictly
-  dominant ones. Membership in ``Q_dom`` therefore asks for invertibility too, and the chain
-  ``Q_L < Q_dom < Q_reg < Q_nonperm`` holds.
-- ``Q_nonperm`` is described as holding "neither a permutation matrix nor an identity matrix".
-  Lemma D.1 and the chain need the truth itself in it: here only permutations other than the
-  identity are left out.
-- Lemma A.3, Proposition B.2 and Lemma D.2 need a *strict* row maximum on the diagonal. With ties
-  two reports in ``Q_reg`` can be relabellings of each other. :func:`blackwell_ordering` leaves
-  permutations out, as a footnote of section 2.3 suggests, and is a strict partial order.
-- Proposition 2.1(2), the Hamming ordering refines the Blackwell ordering: the proof sums a
-  column-stochastic garbling over rows. Under an unbalanced truth a garbling toward the frequent
-  class *lowers* the Hamming distance. It holds where the truth is the most frequent label among
-  the records reported alike, ``Q[i, j] <= Q[j, j]``: on ``Q_dom`` with a balanced truth (``L = 1``)
-  and on the sets ``Q_{L,delta}`` of Theorem 4.2.
+These functions deviate from the paper's text where a counterexample made them: ``Q_dom`` asks for
+invertibility too, ``Q_nonperm`` holds the truth, and :func:`blackwell_ordering` leaves relabellings
+out. ``experiments/PAPER.md`` has the counterexamples.
 """
 
 from typing import Any, NamedTuple
@@ -213,7 +200,7 @@ def balance(misreport: ArrayLike) -> float:
 def is_nonpermutation(misreport: ArrayLike, *, tolerance: float = TOLERANCE) -> bool:
     """Membership in ``Q_nonperm``: every label occurs, and the report is no relabelling.
 
-    The truth itself is a member (see the module's notes).
+    The truth itself is a member, which the paper's wording leaves out.
 
     Example:
         >>> is_nonpermutation(np.eye(2) / 2), is_nonpermutation(np.eye(2)[::-1] / 2)
@@ -411,7 +398,7 @@ def blackwell_ordering(
     With an invertible first report there is one candidate,
     ``T = Q'_{reported|true} Q_{reported|true}^{-1}``; its columns sum to one by construction, so
     what remains is its sign. Both reports have to be in ``Q_reg``. A permutation ``T`` does not
-    count (see the module's notes; the paper leaves out the identity alone).
+    count (the paper leaves out the identity alone).
 
     Args:
         misreport: ``[d, d]`` counts or frequencies of (true, reported), first report.
