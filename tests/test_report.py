@@ -294,7 +294,13 @@ SWAP = np.array([1, 2, 0])
     [
         ((GOOD, GOOD), {}, None, "cannot tell these reports apart.", None),
         ((0 * GOOD, GOOD), {}, "ba", "b is the most reliable; a cannot be told from noise", None),
-        ((0 * GOOD, 0 * GOOD + 1), {"num_classes": D}, None, "any of these reports from noise", "not estimable"),
+        (
+            (0 * GOOD, 0 * GOOD + 1),
+            {"num_classes": D},
+            None,
+            "any of these reports from noise",
+            "not estimable",
+        ),
         ((SWAP[GOOD], GOOD), {}, None, "cannot tell these reports apart.", "relabelling"),
         ((SWAP[BAD], GOOD), {}, "ba", "b is the most reliable", None),
         ((NOISE, DICE), {}, None, "any of these reports from noise", "not estimable"),
@@ -338,9 +344,7 @@ def test_relabelled_reports_are_read_alike_and_noticed():
     assert "'cat' as 'dog'" in fair.findings[0].message
 
 
-@pytest.mark.parametrize(
-    ("labels", "y"), [([0, 1], [0.0, 1.0]), ([1, 0], ["u", "v"])]
-)
+@pytest.mark.parametrize(("labels", "y"), [([0, 1], [0.0, 1.0]), ([1, 0], ["u", "v"])])
 def test_two_records_say_nothing(labels, y):
     ranking = sound(rank_reports({"a": labels, "b": labels[::-1]}, y))
     assert not ranking.separated
