@@ -76,10 +76,6 @@ class MultiscaleRBF:
         width = "median" if self.bandwidth is None else f"{float(self.bandwidth):.6g}"
         return f"rbf(bandwidth={width}, /2, /4, /8)"
 
-    def squares(self, prepared: Float[ArrayLike, "n k"]) -> Float[Array, " n"]:
-        """``K(y, y) = 1`` for every observation."""
-        return jnp.ones(len(prepared), prepared.dtype)
-
     def _bandwidth(self) -> Any:
         if self.bandwidth is None:
             raise ValueError("expected MultiscaleRBF(bandwidth=...), got None: resolve(y) reads it")
@@ -175,10 +171,6 @@ class TableKernel:
     def describe(self) -> str:
         """The kernel in words."""
         return f"rbf of {len(self.widths)} views of the table, four bandwidths each"
-
-    def squares(self, prepared: Float[ArrayLike, "n r"]) -> Float[Array, " n"]:
-        """``K(y, y) = 1`` for every observation."""
-        return jnp.ones(len(prepared), prepared.dtype)
 
     def _views(self, prepared: Any) -> list[Any]:
         ends = np.cumsum(self.widths)
