@@ -15,8 +15,8 @@ from scipy.stats import spearmanr
 
 from bench.timing import Row, report, time_in_turns
 from jgram.annotators import Answers, prepare, rank_annotators
+from jgram.issues import label_issues
 from jgram.kernels import RBF, RandomFeatures
-from jgram.label_issues import label_issues
 
 
 def crowd(items: int = 20_000, annotators: int = 200, d: int = 10) -> tuple[Answers, np.ndarray]:

@@ -46,8 +46,10 @@ NAMES = (
     "cifar10",
     "employment",
     "human_labels",
+    "label_issues",
     "annotators",
     "coverage",
+    "rank_power",
     "attacks",
 )
 HERE = Path(__file__).parent

@@ -1,438 +1,541 @@
-"""Annotators judged by their peers, on four crowds whose truth is known, and planted ones.
+"""Annotators judged by their peers, beside the methods people use: crowds, voters, copies.
 
-Nothing but the answers is used; the truth only judges the judges. Ranked by the determinant score,
-by the prevalence-weighted estimate of accuracy and by plain agreement with the others, and by the
-skills of Dawid and Skene's model (crowd-kit's, where it is installed), each compared with two true
-quantities: the accuracy, and the log-determinant of the true confusion matrix, which is what the
-score estimates. Then one annotator at a time is added who always names the commonest class, answers
-at random, swaps the names of classes, or copies somebody.
+Nothing but the answers is used; the truth only judges the judges. On eleven public crowds the three
+readings of ``rank_annotators`` stand beside plain agreement and crowd-kit's models; accuracies'
+intervals are judged with every constant chosen on the other crowds; voters who abstain are
+simulated, and made of the crowds by masking answers; copying is looked for where there is none, in
+five designs that mislead simpler tests, and where there is some.
 
 The crowds are read from ``JGRAM_DATA``, by default ``../shared/data`` beside the repository.
 """
 
 import os
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.stats import spearmanr
+from scipy.stats import rankdata
 
 from experiments.figures import finish, panels, save
-from jgram.annotators import AnnotatorRanking, rank_annotators
+from jgram.annotators import Answers, answers_from_matrix, find_collusion, infer_labels
+from jgram.annotators.readings import (
+    accuracies,
+    agreements,
+    alike,
+    chances,
+    determinants,
+    log_scores,
+    observe,
+    renamings,
+)
 
 DATA = Path(os.environ.get("JGRAM_DATA", Path(__file__).parents[2] / "shared" / "data"))
 CROWDS = {
-    "CF_amt": ("crowd_peers/CF_amt.npz", "answers", "truth"),
-    "SP_amt": ("crowd_peers/SP_amt.npz", "answers", "truth"),
-    "ZenCrowd_all": ("crowd_peers/ZenCrowd_all.npz", "answers", "truth"),
-    "LabelMe": ("crowd_labelme/labelme_crowd.npz", "answers_train", "truth_train"),
+    **{
+        name: f"crowd_more/{name}.npz"
+        for name in (
+            "bluebird", "dog", "face", "music", "sentence_polarity", "zencrowd_in", "zencrowd_us",
+        )
+    },
+    **{name: f"crowd_peers/{name}.npz" for name in ("CF_amt", "SP_amt", "ZenCrowd_all")},
+    "LabelMe": "crowd_labelme/labelme_crowd.npz",
+}  # fmt: skip
+LEAST = 10
+Z = 1.959964
+OURS = {
+    "log_score": "jgram, log score",
+    "accuracy": "jgram, accuracy",
+    "determinant": "jgram, determinant",
 }
-METHODS = {
-    "score": "score",
-    "accuracy": "accuracy reading",
+PEERS = {
     "agreement": "agreement",
     "dawid_skene": "Dawid-Skene",
+    "one_coin": "one-coin",
+    "mace": "MACE",
+    "glad": "GLAD",
+    "wawa": "Wawa",
 }
-TARGETS = {"accuracy": "true accuracy", "information": "true log |det|"}
-LEAST = 20
-PLANTED = {
-    "commonest": "always the commonest class",
-    "random": "at random",
-    "renamed": "right as often as the median,\nnames swapped",
-    "copy": "copies a poor annotator",
-}
+NULLS = ("clean", "shared default", "hard items", "default and hard", "batches")
 
 
-def crowd(name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Answers ``[items, annotators]`` and truth ``[items]``."""
-    file, answers, truth = CROWDS[name]
-    if not (DATA / file).exists():
-        raise FileNotFoundError(f"no {DATA / file}: set JGRAM_DATA to the folder of the data sets")
-    with np.load(DATA / file) as arrays:
-        return arrays[answers].astype(np.int32), arrays[truth].astype(np.int32)
+def crowd(name: str) -> tuple[Answers, np.ndarray]:
+    """Answers, and truth ``[items]`` with -1 where it is not known."""
+    path = DATA / CROWDS[name]
+    if not path.exists():
+        raise FileNotFoundError(f"no {path}: set JGRAM_DATA to the folder of the data sets")
+    with np.load(path) as arrays:
+        if "item" in arrays:
+            truth = arrays["truth"].astype(int)
+            item, annotator, label = (arrays[key] for key in ("item", "annotator", "label"))
+        else:
+            matrix, truth = (
+                arrays[key if key in arrays else f"{key}_train"].astype(int)
+                for key in ("answers", "truth")
+            )
+            item, annotator = np.nonzero(matrix >= 0)
+            label = matrix[item, annotator]
+    return long_form(item, annotator, label, len(truth)), truth
 
 
-def confusions(answers: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    """Counts ``[annotators, truth, answer]``."""
-    d = int(max(answers.max(), truth.max())) + 1
-    counts = np.zeros((answers.shape[1], d, d))
-    item, annotator = np.nonzero(answers >= 0)
-    np.add.at(counts, (annotator, truth[item], answers[item, annotator]), 1.0)
-    return counts
+def long_form(item: Any, annotator: Any, label: Any, items: int, d: int = 0) -> Answers:
+    """Codes as :class:`Answers`, sorted."""
+    order = np.lexsort((annotator, item))
+    item, annotator, label = (
+        np.asarray(part)[order].astype(np.int32) for part in (item, annotator, label)
+    )
+    names = (range(items), range(int(annotator.max()) + 1), range(max(d, int(label.max()) + 1)))
+    return Answers(item, annotator, label, *(tuple(part) for part in names))
 
 
-def true_quantities(answers: np.ndarray, truth: np.ndarray) -> dict[str, np.ndarray]:
+def truths(answers: Answers, truth: np.ndarray) -> dict[str, np.ndarray]:
     """Share of right answers; log-determinant of the confusion matrix with 5 pooled answers."""
-    counts = confusions(answers, truth)
+    m, d = len(answers.annotators), max(len(answers.classes), int(truth.max()) + 1)
+    known = (truth[answers.item] >= 0) & (answers.label < len(answers.classes))
+    cell = (answers.annotator[known] * d + truth[answers.item[known]]) * d + answers.label[known]
+    counts = np.bincount(cell, minlength=m * d * d).reshape(m, d, d).astype(float)
     smooth = counts + 5.0 * counts.sum(axis=0) / counts.sum()
-    channels = smooth / smooth.sum(axis=2, keepdims=True)
-    answered = np.maximum(counts.sum(axis=(1, 2)), 1)
+    channels = smooth / np.maximum(smooth.sum(axis=2, keepdims=True), 1e-9)
+    total = counts.sum(axis=(1, 2))
     return {
-        "accuracy": np.einsum("akk->a", counts) / answered,
+        "accuracy": np.einsum("akk->a", counts) / np.maximum(total, 1),
         "information": np.linalg.slogdet(channels)[1],
+        "known": total,
     }
 
 
-def shared_errors(answers: np.ndarray, truth: np.ndarray) -> float:
-    """Correlation of two annotators' errors on an item, truth and own error rates given.
-
-    0 is the conditional independence that every method here assumes.
-    """
-    item, annotator = np.nonzero(answers >= 0)
-    wrong = (answers[item, annotator] != truth[item]).astype(float)
-    d = int(truth.max()) + 1
-    cell = annotator * d + truth[item]
-    rate = np.bincount(cell, wrong, answers.shape[1] * d)
-    count = np.bincount(cell, minlength=answers.shape[1] * d)
-    kept = count[cell] >= 5
-    left = (wrong - rate[cell] / np.maximum(count[cell], 1))[kept]
-    sums = np.bincount(item[kept], left, len(truth))
-    squares = np.bincount(item[kept], left**2, len(truth))
-    counts = np.bincount(item[kept], minlength=len(truth))
-    pairs = (counts * (counts - 1.0)).sum()
-    return float((sums**2 - squares).sum() / pairs / np.mean(left**2))
-
-
-def dawid_skene(answers: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """crowd-kit's skills and log-determinants of its confusion matrices; ``None`` without it."""
+def peers(answers: Answers, d: int, slow: bool) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """crowd-kit's skills by annotator and labels by item; nothing where it is not installed."""
     try:
         import pandas
-        from crowdkit.aggregation import DawidSkene
+        from crowdkit.aggregation import GLAD, MACE, DawidSkene, OneCoinDawidSkene, Wawa
     except ImportError:
-        return None
-    item, annotator = np.nonzero(answers >= 0)
-    label = answers[item, annotator]
-    table = pandas.DataFrame({"task": item, "worker": annotator, "label": label})
+        return {}, {}
+    table = pandas.DataFrame(
+        {"task": answers.item, "worker": answers.annotator, "label": answers.label}
+    )
+    m, items = len(answers.annotators), len(answers.items)
+
+    def by(values: Any, size: int) -> np.ndarray:
+        return values.reindex(range(size)).to_numpy(float)
+
     model = DawidSkene(n_iter=100).fit(table)
-    d = int(answers.max()) + 1
     prior = model.priors_.reindex(range(d)).fillna(0.0).to_numpy()
-    channels = np.full((answers.shape[1], d, d), np.nan)
+    channels = np.zeros((m, d, d))
     for worker, rows in model.errors_.groupby(level="worker"):
         one = rows.droplevel("worker").reindex(index=range(d), columns=range(d)).fillna(0.0)
         channels[worker] = one.to_numpy().T
-    smooth = 0.95 * channels + 0.05 / d
-    return np.einsum("k,akk->a", prior, channels), np.linalg.slogdet(smooth)[1]
+    coin = OneCoinDawidSkene(n_iter=100).fit(table)
+    wawa = Wawa().fit(table)  # its predict fails with current scikit-learn
+    skills = {
+        "dawid_skene": np.einsum("k,akk->a", prior, channels),
+        "dawid_skene_information": np.linalg.slogdet(0.95 * channels + 0.05 / d)[1],
+        "one_coin": by(coin.skills_, m),
+        "wawa": by(wawa.skills_, m),
+    }
+    labels = {"dawid_skene": model.labels_, "one_coin": coin.labels_}
+    if slow:
+        mace = MACE(n_restarts=1, n_iter=30, random_state=0)
+        labels["mace"] = mace.fit_predict(table)
+        spam = mace.spamming_[:, 1] / mace.spamming_.sum(axis=1)
+        skills["mace"] = np.full(m, np.nan)
+        skills["mace"][pandas.factorize(table["worker"])[1]] = spam
+        glad = GLAD(n_iter=20, silent=True)
+        labels["glad"] = glad.fit_predict(table)
+        skills["glad"] = by(glad.alphas_, m)
+    return skills, {name: by(found, items) for name, found in labels.items()}
 
 
-def columns(ranking: AnnotatorRanking, size: int) -> dict[str, np.ndarray]:
-    """The readings of a ranking, by annotator number; NaN where unjudged."""
-    found = {name: np.full(size, np.nan) for name in ("score", "accuracy", "agreement")}
-    for annotator in ranking.annotators:
-        for name, values in found.items():
-            values[annotator.name] = getattr(annotator, name)
-    return found
+def rank_correlation(first: np.ndarray, second: np.ndarray) -> float:
+    """Spearman's; 0 where one of them is constant."""
+    x, y = rankdata(first), rankdata(second)
+    x, y = x - x.mean(), y - y.mean()
+    return float(x @ y / max(np.sqrt((x @ x) * (y @ y)), 1e-12))
 
 
-def timed(function: Callable[[], Any]) -> tuple[Any, float]:
-    """A result and the seconds of the faster of two calls."""
-    seconds = []
-    for _ in range(2):
-        start = time.perf_counter()
-        result = function()
-        seconds.append(time.perf_counter() - start)
-    return result, min(seconds)
+def study(name: str, slow: bool) -> dict[str, Any]:
+    """One crowd: every method's values by annotator with the true ones, and inferred labels."""
+    answers, truth = crowd(name)
+    start = time.perf_counter()
+    found = observe(answers)
+    values = {
+        "log_score": log_scores(found, Z).value,
+        "accuracy": accuracies(found, Z).value,
+        "determinant": determinants(found, Z).value,
+        "agreement": agreements(found),
+    }
+    seconds = time.perf_counter() - start
+    true = truths(answers, truth)
+    others, labels = peers(answers, len(answers.classes), slow)
+    inferred = infer_labels(answers).probabilities.argmax(axis=1)
+    labels = {"jgram": inferred, "majority": found.votes.argmax(axis=1)} | labels
+    kept = (found.answers >= LEAST) & (true["known"] > 0)
+    search = find_collusion(answers)
+    return {
+        "items": len(truth),
+        "annotators": len(kept),
+        "classes": len(answers.classes),
+        "answers": len(found.label),
+        "judged_annotators": int(kept.sum()),
+        "seconds": seconds,
+        "p_alike": alike(found),
+        "values": {key: part[kept] for key, part in (values | others).items()},
+        "true": {key: true[key][kept] for key in ("accuracy", "information")},
+        "label_accuracy": {
+            key: float((part == truth)[truth >= 0].mean()) for key, part in labels.items()
+        },
+        "collusion": {
+            "flagged": len(search.flagged),
+            "judged": search.judged,
+            "pairs": search.pairs,
+        },
+    }
 
 
-def spearman(first: np.ndarray, second: np.ndarray, rng: np.random.Generator, draws: int) -> Any:
-    """Rank correlation over annotators, with its bootstrap 95% interval."""
-    values = np.array([spearmanr(first, second).statistic])
-    for _ in range(draws):
-        drawn = rng.integers(0, len(first), len(first))
-        values = np.append(values, spearmanr(first[drawn], second[drawn]).statistic)
-    low, high = np.quantile(np.nan_to_num(values[1:]), [0.025, 0.975])
+def compare(studies: dict[str, Any], rng: np.random.Generator, draws: int) -> dict[str, Any]:
+    """Mean Spearman over crowds, and differences, annotators of each crowd drawn anew."""
+    methods = [*OURS, *(key for key in PEERS if all(key in s["values"] for s in studies.values()))]
+    targets = {"accuracy": methods}
+    determinant = ["determinant", "dawid_skene_information"]
+    targets["information"] = [
+        key for key in determinant if all(key in s["values"] for s in studies.values())
+    ]
+    out: dict[str, Any] = {}
+    for target, names in targets.items():
+        table = np.zeros((draws + 1, len(studies), len(names)))
+        for c, one in enumerate(studies.values()):
+            size = len(one["true"][target])
+            for draw in range(draws + 1):
+                rows = np.arange(size) if draw == 0 else rng.integers(0, size, size)
+                for k, name in enumerate(names):
+                    table[draw, c, k] = rank_correlation(
+                        one["values"][name][rows], one["true"][target][rows]
+                    )
+        means = table.mean(axis=1)
+        out[target] = {
+            name: interval(means[:, k]) | {"crowds": table[0, :, k]} for k, name in enumerate(names)
+        }
+        first = 0
+        out[f"{target}_less"] = {
+            name: interval(means[:, first] - means[:, k]) for k, name in enumerate(names) if k
+        }
+    return out
+
+
+def interval(values: np.ndarray) -> dict[str, float]:
+    """The first value and the 95% interval of the others."""
+    low, high = np.quantile(values[1:], [0.025, 0.975])
     return {"value": float(values[0]), "low": float(low), "high": float(high)}
 
 
-def study(name: str, rng: np.random.Generator, draws: int) -> dict[str, Any]:
-    """One crowd: what is found without the truth, and how it compares with it."""
-    answers, truth = crowd(name)
-    true = true_quantities(answers, truth)
-    ranking, seconds = timed(lambda: rank_annotators(answers))
-    by_accuracy = rank_annotators(answers, by="accuracy")
-    readings, times = columns(ranking, answers.shape[1]), {"jgram": seconds}
-    model, model_seconds = timed(lambda: dawid_skene(answers))
-    if model is not None:
-        readings["dawid_skene"], readings["dawid_skene_information"] = model
-        times["dawid_skene"] = model_seconds
-    counts = (answers >= 0).sum(axis=0)
-    correlations = {}
-    for least in (1, 10, LEAST, 40):
-        kept = (counts >= least) & ~np.isnan(np.stack(list(readings.values()))).any(axis=0)
-        again = draws if least == LEAST else 0
-        correlations[str(least)] = {"annotators": int(kept.sum())} | {
-            target: {
-                method: spearman(values[kept], true[target][kept], rng, max(again, 1))
-                for method, values in [*readings.items(), ("truth", true["information"])]
-            }
-            for target in TARGETS
-        }
-    suspects = sorted({who for pair in ranking.collusions for who in (pair.first, pair.second)})
-    return {
-        "items": len(answers),
-        "annotators": answers.shape[1],
-        "classes": len(ranking.classes),
-        "answers": int(counts.sum()),
-        "smallest_share": float(np.bincount(answers[answers >= 0]).min() / counts.sum()),
-        "shared_errors": shared_errors(answers, truth),
-        "mean_accuracy": {
-            "truth": float(np.average(true["accuracy"], weights=counts)),
-            "accuracy": float(np.average(readings["accuracy"], weights=counts)),
-            "agreement": float(np.average(readings["agreement"], weights=counts)),
-        },
-        "correlations": correlations,
-        "seconds": times,
-        "by_score": summary(ranking),
-        "by_accuracy": summary(by_accuracy),
-        "collusions": [vars(pair) for pair in ranking.collusions],
-        "suspects": [
-            {
-                "name": who,
-                "answers": int(counts[who]),
-                "true_accuracy": float(true["accuracy"][who]),
-            }
-            for who in suspects
-        ],
-        "relabellers": sum(a.relabelling is not None for a in ranking.annotators),
-        "findings": [finding.to_dict() for finding in ranking.findings],
-    }
+def coverage(names: list[str]) -> dict[str, Any]:
+    """Accuracy intervals of each crowd with constants chosen on the others.
 
-
-def summary(ranking: AnnotatorRanking) -> dict[str, Any]:
-    """Whether a ranking says anything."""
-    return {
-        "conclusion": ranking.conclusion,
-        "separated": ranking.separated,
-        "p_value": ranking.p_value,
-        "reliability": ranking.reliability,
-        "pseudo_answers": ranking.pseudo_answers,
-    }
-
-
-def plant(
-    kind: str, answers: np.ndarray, truth: np.ndarray, rng: np.random.Generator, size: int = 150
-) -> np.ndarray:
-    """The answers of one more annotator to ``size`` items, as a column."""
-    d = int(answers.max()) + 1
-    column = np.full(len(truth), -1, np.int32)
-    items = rng.choice(len(truth), min(size, len(truth)), replace=False)
-    if kind == "commonest":
-        column[items] = np.bincount(answers[answers >= 0]).argmax()
-    elif kind == "random":
-        column[items] = rng.integers(0, d, len(items))
-    elif kind == "renamed":
-        counts = (answers >= 0).sum(axis=0)
-        accuracy = float(np.median(true_quantities(answers, truth)["accuracy"][counts >= LEAST]))
-        right = rng.random(len(items)) < accuracy
-        other = (truth[items] + rng.integers(1, d, len(items))) % d
-        column[items] = (np.where(right, truth[items], other) + 1) % d
-    else:
-        accuracy = true_quantities(answers, truth)["accuracy"]
-        counts = (answers >= 0).sum(axis=0)
-        busy = np.flatnonzero(counts >= min(100, np.sort(counts)[-10]))
-        victim = busy[accuracy[busy] <= np.median(accuracy[busy])]
-        chosen = rng.choice(victim)
-        items = rng.permutation(np.flatnonzero(answers[:, chosen] >= 0))[:size]
-        column[items] = answers[items, chosen]
-    return column
-
-
-def planted(name: str, rng: np.random.Generator, repetitions: int) -> dict[str, Any]:
-    """Where planted annotators end up: percentile among those with enough answers, 0 the worst."""
-    answers, truth = crowd(name)
-    kept = np.flatnonzero((answers >= 0).sum(axis=0) >= LEAST)
-    found: dict[str, Any] = {}
-    for kind in PLANTED:
-        percentiles: dict[str, list[float]] = {}
-        flagged = []
-        for _ in range(repetitions):
-            both = np.column_stack([answers, plant(kind, answers, truth, rng)])
-            ranking = rank_annotators(both)
-            readings = columns(ranking, both.shape[1])
-            model = dawid_skene(both)
-            if model is not None:
-                readings["dawid_skene"] = model[0]
-            for method, values in readings.items():
-                below = np.mean(values[kept] < values[-1]) + np.mean(values[kept] == values[-1]) / 2
-                percentiles.setdefault(method, []).append(float(below))
-            new = next(a for a in ranking.annotators if a.name == answers.shape[1])
-            pairs = {who for pair in ranking.collusions for who in (pair.first, pair.second)}
-            flagged.append(
-                {
-                    "commonest": new.p_value >= 0.05,
-                    "random": new.p_value >= 0.05,
-                    "renamed": new.relabelling is not None,
-                    "copy": answers.shape[1] in pairs,
-                }[kind]
-            )
-        found[kind] = {
-            "percentile": {
-                method: float(np.mean(values)) for method, values in percentiles.items()
-            },
-            "flagged": float(np.mean(flagged)),
-        }
-    return found
-
-
-def simulated(setting: dict[str, Any], seed: int, repetitions: int) -> dict[str, Any]:
-    """Coverage of the 95% intervals where the model holds, and how often alike ones are told apart.
-
-    60 annotators answer 15 to 200 of 400 items; channels have accuracies of 0.5 to 0.95.
+    Chosen are the narrowest intervals that hold for 93% of all annotators of the other crowds.
     """
-    prior = np.asarray(setting["prior"])
-    d, m, items = len(prior), 60, 400
-    hits: dict[str, list[Any]] = {"score": [], "accuracy": [], "rank": [], "separated": []}
-    for number in range(repetitions):
-        rng = np.random.default_rng([seed, number])
-        truth = rng.choice(d, items, p=prior)
-        right = np.full(m, 0.75) if setting["alike"] else rng.uniform(0.5, 0.95, m)
-        errors = (
-            np.full((m, d, d), 1.0 / d) if setting["alike"] else rng.dirichlet(np.ones(d), (m, d))
-        )
-        channels = right[:, None, None] * np.eye(d) + (1 - right[:, None, None]) * errors
-        answers = np.full((items, m), -1)
-        for a in range(m):
-            own = rng.permutation(items)[: int(np.exp(rng.uniform(np.log(15), np.log(200))))]
-            drawn = rng.random((len(own), 1)) > np.cumsum(channels[a, truth[own]], axis=1)
-            answers[own, a] = drawn.sum(axis=1).clip(max=d - 1)
-        share = (answers >= 0).sum(axis=0) / (answers >= 0).sum()
-        pool = np.einsum("a,ajk->jk", share, channels)
-        ranking = rank_annotators(answers, num_classes=d)
-        true = {
-            "score": np.linalg.slogdet(channels)[1] - np.linalg.slogdet(pool)[1],
-            "accuracy": np.einsum("k,akk->a", prior, channels),
+    grid = [(w, s, m) for w in (0.05, 0.15, 0.3) for s in (0.3, 0.4, 0.5, 0.6) for m in (3, 10, 30)]
+    hits, widths, sizes = ({} for _ in range(3))
+    for name in names:
+        answers, truth = crowd(name)
+        true = truths(answers, truth)
+        for wary in (0.05, 0.15, 0.3):
+            found = observe(answers, correlation=wary)
+            kept = (found.answers >= LEAST) & (true["known"] > 0)
+            sizes[name] = int(kept.sum())
+            for setting in (one for one in grid if one[0] == wary):
+                held = accuracies(found, Z, shared=setting[1], most_worth=float(setting[2]))
+                inside = (held.low <= true["accuracy"]) & (true["accuracy"] <= held.high)
+                hits[name, setting] = int(inside[kept].sum())
+                widths[name, setting] = float((held.high - held.low)[kept].mean())
+
+    def share(setting: Any, among: list[str]) -> float:
+        return sum(hits[n, setting] for n in among) / sum(sizes[n] for n in among)
+
+    crowds = {}
+    for name in names:
+        others = [one for one in names if one != name]
+        good = [one for one in grid if share(one, others) >= 0.93] or grid
+        best = min(good, key=lambda one: np.mean([widths[n, one] for n in others]))
+        crowds[name] = {
+            "chosen": best,
+            "left_out": share(best, [name]),
+            "width": widths[name, best],
+            "shipped": share((0.15, 0.5, 10), [name]),
+            "annotators": sizes[name],
         }
-        true["rank"] = 1 + np.argsort(np.argsort(-true["score"]))
-        hits["separated"].append(ranking.separated)
-        for quantity in true:
-            bounds = np.array([getattr(a, f"{quantity}_interval") for a in ranking.annotators])
-            values = true[quantity][[a.name for a in ranking.annotators]]
-            hits[quantity].append(np.mean((bounds[:, 0] <= values) & (values <= bounds[:, 1])))
-    return setting | {quantity: float(np.mean(values)) for quantity, values in hits.items()}
+    total = sum(sizes.values())
+    return {
+        "crowds": crowds,
+        "left_out": sum(c["left_out"] * c["annotators"] for c in crowds.values()) / total,
+        "shipped": share((0.15, 0.5, 10), names),
+    }
+
+
+def voters(rng: np.random.Generator, m: int, d: int, items: int) -> tuple[np.ndarray, np.ndarray]:
+    """A label matrix: coverage .01 to .6, half of the functions of one class, a tenth copies."""
+    prior = rng.dirichlet(np.full(d, 5.0))
+    truth = rng.choice(d, items, p=prior)
+    matrix = np.full((items, m), -1)
+    for a in range(m):
+        covered = np.exp(rng.uniform(np.log(0.01), np.log(0.6)))
+        if a >= 3 and rng.random() < 0.1:
+            matrix[:, a] = matrix[:, rng.integers(0, a)]
+            matrix[rng.random(items) < 0.1, a] = -1
+        elif rng.random() < 0.5:
+            k = rng.integers(d)
+            precision = rng.uniform(max(prior[k], 0.3), 0.98)
+            rate = covered * np.where(
+                truth == k, precision / prior[k], (1 - precision) / (1 - prior[k])
+            )
+            matrix[rng.random(items) < rate, a] = k
+        else:
+            right = rng.random(items) < rng.uniform(1 / d, 0.95)
+            other = (truth + rng.integers(1, d, items)) % d
+            matrix[:, a] = np.where(rng.random(items) < covered, np.where(right, truth, other), -1)
+    return matrix, truth
+
+
+def masked(name: str, kind: str, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """A crowd's answers as a label matrix, three in ten gone, or all but one class of half."""
+    answers, truth = crowd(name)
+    matrix = np.full((len(truth), len(answers.annotators)), -1)
+    matrix[answers.item, answers.annotator] = answers.label
+    if kind == "at random":
+        matrix[rng.random(matrix.shape) < 0.3] = -1
+    else:
+        for a in np.flatnonzero(rng.random(matrix.shape[1]) < 0.5):
+            own = matrix[matrix[:, a] >= 0, a]
+            if len(own):
+                matrix[matrix[:, a] != rng.choice(own), a] = -1
+    return matrix, truth
+
+
+def judge_voters(matrix: np.ndarray, truth: np.ndarray) -> dict[str, float]:
+    """Spearman with true precision; inferred labels' accuracy where anybody voted."""
+    answers = answers_from_matrix(matrix, num_classes=max(int(truth.max()), int(matrix.max())) + 1)
+    found, true = observe(answers), truths(answers, truth)
+    kept = (found.answers >= LEAST) & (true["known"] > 0)
+    precision = true["accuracy"][kept]
+    judged = (truth >= 0) & (found.votes.sum(axis=1) > 0)
+    return {
+        "log_score": rank_correlation(log_scores(found, Z).value[kept], precision),
+        "accuracy": rank_correlation(accuracies(found, Z).value[kept], precision),
+        "agreement": rank_correlation(agreements(found)[kept], precision),
+        "precision_error": float(np.abs(accuracies(found, Z).value[kept] - precision).mean()),
+        "labels": float((found.posterior.argmax(axis=1) == truth)[judged].mean()),
+        "majority": float((found.votes.argmax(axis=1) == truth)[judged].mean()),
+    }
+
+
+def weak_supervision(
+    names: list[str], rng: np.random.Generator, repetitions: int
+) -> dict[str, dict[str, float]]:
+    """Simulated label matrices, and the crowds masked in two ways; means."""
+    shapes = [(10, 2), (30, 2), (30, 4), (50, 4)][: 4 if repetitions > 1 else 1]
+    runs = {
+        "simulated": [
+            judge_voters(*voters(rng, m, d, 2000)) for m, d in shapes for _ in range(repetitions)
+        ]
+    }
+    for kind in ("at random", "one class"):
+        runs[f"masked {kind}"] = [judge_voters(*masked(name, kind, rng)) for name in names]
+    return {
+        kind: {key: float(np.mean([one[key] for one in found])) for key in found[0]}
+        for kind, found in runs.items()
+    }
+
+
+def design(
+    kind: str, rng: np.random.Generator, accuracy: np.ndarray, items: int = 200, each: int = 100
+) -> tuple[Answers, np.ndarray]:
+    """Independent annotators of three classes under one of ``NULLS``."""
+    m, d = len(accuracy), 3
+    truth = rng.choice(d, items, p=[0.5, 0.3, 0.2])
+    hard = (rng.random(items) < 0.3) & (kind in ("hard items", "default and hard"))
+    lure = (truth + rng.integers(1, d, items)) % d
+    rows = []
+    for a in range(m):
+        own = rng.permutation(items)[:each]
+        if kind == "batches":
+            own = np.arange(each) + (items - each) * (a % 2)
+        right = rng.random(each) < accuracy[a]
+        wrong = (truth[own] + rng.integers(1, d, each)) % d
+        if kind in ("shared default", "default and hard"):
+            wrong = np.zeros(each, int)
+        said = np.where(right, truth[own], wrong)
+        fooled = hard[own] & (rng.random(each) < 0.7)
+        rows.append((own, np.full(each, a), np.where(fooled, lure[own], said)))
+    return long_form(*(np.concatenate(part) for part in zip(*rows, strict=True)), items, d), truth
+
+
+def nulls(rng: np.random.Generator, repetitions: int) -> dict[str, dict[str, float]]:
+    """How often what is not there is found, at a stated level of .05."""
+    out = {}
+    for kind in NULLS:
+        found: dict[str, list[Any]] = {
+            key: [] for key in ("collusion", "alike", "chance", "renamed", "better")
+        }
+        for _ in range(repetitions):
+            unlike, _ = design(kind, rng, np.append(rng.uniform(0.55, 0.9, 19), 1 / 3))
+            found["collusion"].append(bool(find_collusion(unlike).flagged))
+            seen = observe(unlike)
+            found["renamed"].append(bool((renamings(seen, 0.05) != np.arange(3)).any()))
+            if kind == "clean":  # where hard items mislead, even guesses tell something
+                found["chance"].append(bool(chances(seen)[-1] < 0.05))
+            equal, _ = design(kind, rng, np.full(20, 0.75))
+            same = observe(equal)
+            found["alike"].append(alike(same) < 0.05)
+            scores = log_scores(same, Z)
+            found["better"].append(float((scores.low > scores.value.mean()).mean()))
+        out[kind] = {key: float(np.mean(values)) for key, values in found.items() if values}
+    return out
+
+
+def copying(
+    rng: np.random.Generator, common: int, share: float, repetitions: int
+) -> dict[str, Any]:
+    """How often a pair is found of whom one copies a share of its common answers, and who else."""
+    found, others = [], []
+    for _ in range(repetitions):
+        answers, _ = design("clean", rng, rng.uniform(0.55, 0.9, 20), items=800, each=400)
+        first, second = (np.flatnonzero(answers.annotator == a) for a in (0, 1))
+        source = rng.permutation(first)[:common]
+        label = answers.label[source]
+        own = rng.permutation(answers.label[second])[:common]  # its habits, no truth in them
+        keep = rng.random(common) < share
+        row = (answers.item[source], np.ones(common, int), np.where(keep, label, own))
+        rest = answers.annotator != 1
+        both = (answers.item[rest], answers.annotator[rest], answers.label[rest])
+        joined = [np.concatenate(part) for part in zip(both, row, strict=True)]
+        pairs = {(p.first, p.second) for p in find_collusion(long_form(*joined, 800, 3)).flagged}
+        found.append((0, 1) in pairs)
+        others.append(bool(pairs - {(0, 1)}))
+    return {
+        "common": common,
+        "share": share,
+        "found": float(np.mean(found)),
+        "others": float(np.mean(others)),
+    }
 
 
 def run(*, smoke: bool, as_published: bool, seed: int) -> dict[str, Any]:
-    """Correlations on the four crowds, planted annotators on three, coverage where it is known."""
+    """Crowds, coverage, voters, false alarms, copies."""
     del as_published  # not in the paper
     rng = np.random.default_rng(seed)
-    names = list(CROWDS)[:2] if smoke else list(CROWDS)
-    settings = [
-        {"prior": [0.5, 0.5], "alike": False},
-        {"prior": [1 / 3, 1 / 3, 1 / 3], "alike": False},
-        {"prior": [0.7, 0.2, 0.1], "alike": False},
-        {"prior": [1 / 3, 1 / 3, 1 / 3], "alike": True},
-    ]
+    names = ["bluebird", "music"] if smoke else list(CROWDS)
+    studies = {name: study(name, slow=not smoke) for name in names}
+    powers = [(30, 1.0), (60, 1.0), (200, 0.6), (400, 0.3)]
     return {
-        "crowds": {name: study(name, rng, 50 if smoke else 2000) for name in names},
-        "planted": {
-            name: planted(name, rng, 1 if smoke else 20) for name in names if name != "LabelMe"
-        },
-        "simulated": [simulated(setting, seed, 3 if smoke else 200) for setting in settings],
+        "crowds": studies,
+        "comparison": compare(studies, rng, 20 if smoke else 500),
+        "coverage": coverage(names),
+        "weak_supervision": weak_supervision(names, rng, 1 if smoke else 6),
+        "nulls": nulls(rng, 2 if smoke else 100),
+        "copying": [copying(rng, *one, 1 if smoke else 30) for one in powers[: 1 if smoke else 4]],
     }
 
 
 def table_rows(results: dict[str, Any]) -> list[dict[str, Any]]:
-    """Correlations by crowd and target, planted annotators, coverage."""
-    rows = []
-    for name, crowd_ in results["crowds"].items():
-        found = crowd_["correlations"][str(LEAST)]
-        for target, words in TARGETS.items():
-            methods = [method for method in METHODS if method in found[target]]
-            values = [found[target][method] for method in methods]
-            rows.append(
-                {
-                    "quantity": f"{name}, Spearman with {words}: "
-                    + " / ".join(METHODS[method] for method in methods),
-                    "paper": "",
-                    "ours": " / ".join(f"{v['value']:.2f}" for v in values),
-                    "interval": " / ".join(f"{v['low']:.2f} to {v['high']:.2f}" for v in values),
-                }
-            )
-        verdict = "told apart" if crowd_["by_score"]["separated"] else "the data cannot tell"
+    """Means over the crowds, coverage, voters, false alarms, copies."""
+    rows = [*_comparison_rows(results), *_coverage_rows(results)]
+    for kind, one in results["weak_supervision"].items():
+        keys = ("log_score", "accuracy", "agreement")
         rows.append(
-            {
-                "quantity": f"{name}: {verdict}; reliability of the score; p of no difference",
-                "paper": "",
-                "ours": f"{crowd_['by_score']['reliability']:.2f}",
-                "interval": f"p = {crowd_['by_score']['p_value']:.2g}; seconds "
-                + ", ".join(f"{who} {spent:.2f}" for who, spent in crowd_["seconds"].items()),
-            }
+            _row(
+                f"voters, {kind}: Spearman with true precision, log score / accuracy / agreement",
+                " / ".join(f"{one[key]:.3f}" for key in keys),
+                f"labels {one['labels']:.3f}, majority {one['majority']:.3f}; "
+                f"precision off by {one['precision_error']:.3f}",
+            )
         )
-    for name, kinds in results["planted"].items():
-        for kind, found in kinds.items():
-            methods = [method for method in METHODS if method in found["percentile"]]
-            words = " ".join(PLANTED[kind].split())
-            rows.append(
-                {
-                    "quantity": f"{name}, planted: {words}; percentile by "
-                    + " / ".join(METHODS[method] for method in methods),
-                    "paper": "",
-                    "ours": " / ".join(f"{found['percentile'][method]:.0%}" for method in methods),
-                    "interval": f"flagged {found['flagged']:.0%}",
-                }
-            )
-    for row in results["simulated"]:
-        prior = ", ".join(f"{p:.2g}" for p in row["prior"])
-        what = "alike" if row["alike"] else "unlike"
+    for kind, one in results["nulls"].items():
         rows.append(
-            {
-                "quantity": f"simulated, classes {prior}, annotators {what}: coverage of score / "
-                "accuracy / rank",
-                "paper": "",
-                "ours": " / ".join(f"{row[key]:.3f}" for key in ("score", "accuracy", "rank"))
-                if not row["alike"]
-                else f"{row['score']:.3f} / {row['accuracy']:.3f} / no ranks",
-                "interval": f"told apart in {row['separated']:.1%}",
-            }
+            _row(
+                f"nothing to find, {kind}: at a level of .05 found",
+                ", ".join(f"{key} {value:.3f}" for key, value in one.items()),
+            )
+        )
+    for one in results["copying"]:
+        rows.append(
+            _row(
+                f"{one['share']:.0%} of {one['common']} common answers copied: found",
+                f"{one['found']:.0%}",
+                f"another pair flagged in {one['others']:.0%}",
+            )
         )
     return rows
 
 
-def plot(results: dict[str, Any], path: Any) -> None:
-    """Correlations with the two true quantities, and where planted annotators end up."""
-    figure, axes = panels(1, 3, width=4.6, height=3.6)
-    crowds, correlation = results["crowds"], str(LEAST)
-    for axis, (target, words) in zip(axes[0], TARGETS.items(), strict=False):
-        for i, (method, label) in enumerate(METHODS.items()):
-            found = [
-                (j, crowd_["correlations"][correlation][target].get(method))
-                for j, crowd_ in enumerate(crowds.values())
-            ]
-            found = [(j, value) for j, value in found if value]
-            centre = np.array([value["value"] for _, value in found])
-            low = centre - [value["low"] for _, value in found]
-            high = [value["high"] for _, value in found] - centre
-            where = np.array([j for j, _ in found]) + 0.15 * (i - 1.5)
-            axis.errorbar(
-                where, centre, yerr=np.maximum([low, high], 0.0), fmt="osD^"[i], capsize=2,
-                markersize=5, linewidth=1, color=f"C{i}", label=label,
-            )  # fmt: skip
-        if target == "accuracy":
-            for j, crowd_ in enumerate(crowds.values()):
-                limit = crowd_["correlations"][correlation][target]["truth"]["value"]
-                axis.plot(
-                    [j - 0.35, j + 0.35], [limit, limit], color="0.4", linewidth=1, linestyle=":",
-                    label="true log |det|" if j == 0 else None,
-                )  # fmt: skip
-        axis.set_xticks(
-            range(len(crowds)), [f"{n}\n{c['classes']} classes" for n, c in crowds.items()]
+def _row(quantity: str, ours: Any, note: str = "") -> dict[str, Any]:
+    return {"quantity": quantity, "paper": "", "ours": ours, "interval": note}
+
+
+def _comparison_rows(results: dict[str, Any]) -> list[dict[str, Any]]:
+    words = OURS | PEERS | {"dawid_skene_information": "Dawid-Skene's confusion matrix"}
+    rows = []
+    for target, what in (("accuracy", "true accuracy"), ("information", "true log |det|")):
+        found, less = results["comparison"][target], results["comparison"][f"{target}_less"]
+        best = words[next(iter(found))]
+        for name, one in found.items():
+            note = f"{one['low']:.3f} to {one['high']:.3f}"
+            if name in less:
+                gap = less[name]
+                note += f"; {best} less this {gap['value']:+.3f}"
+                note += f" ({gap['low']:+.3f} to {gap['high']:+.3f})"
+            rows.append(
+                _row(f"mean Spearman with {what}, {words[name]}", f"{one['value']:.3f}", note)
+            )
+    crowds = results["crowds"].values()
+    shared = [key for key in next(iter(crowds))["label_accuracy"]]
+    means = {
+        key: np.mean([one["label_accuracy"][key] for one in crowds])
+        for key in shared
+        if all(key in one["label_accuracy"] for one in crowds)
+    }
+    rows.append(
+        _row(
+            "accuracy of inferred labels, mean over crowds",
+            ", ".join(f"{words.get(key, key)} {value:.3f}" for key, value in means.items()),
         )
-        axis.tick_params(axis="x", labelsize=7)
-        axis.set_ylim(-0.35, 1.05)
-        finish(axis, "", "Spearman correlation", f"with {words}", legend=target == "accuracy")
-    axis, spots = axes[0, 2], results["planted"]
-    for i, (method, label) in enumerate(METHODS.items()):
-        values = [
-            [found[kind]["percentile"].get(method, np.nan) for found in spots.values()]
-            for kind in PLANTED
-        ]
-        for j, row in enumerate(values):
-            axis.plot(
-                row, np.full(len(row), -j - 0.17 * (i - 1.5)), "osD^"[i], color=f"C{i}",
-                markersize=5, label=label if j == 0 else None,
-            )  # fmt: skip
-    axis.set_yticks([-j for j in range(len(PLANTED))], list(PLANTED.values()), fontsize=7)
-    axis.set_xlim(-0.03, 1.03)
-    finish(axis, "percentile among the others, one mark a crowd", "", "planted annotators")
+    )
+    return rows
+
+
+def _coverage_rows(results: dict[str, Any]) -> list[dict[str, Any]]:
+    found = results["coverage"]
+    lowest = {
+        key: min(found["crowds"].items(), key=lambda item: item[1][key])
+        for key in ("left_out", "shipped")
+    }
+    words = {"left_out": "constants chosen on the other crowds", "shipped": "constants as shipped"}
+    return [
+        _row(
+            f"coverage of 95% accuracy intervals, {words[key]}",
+            f"{found[key]:.3f}",
+            f"lowest {crowd_[key]:.3f} ({name})",
+        )
+        for key, (name, crowd_) in lowest.items()
+    ]
+
+
+def plot(results: dict[str, Any], path: Any) -> None:
+    """Mean correlations of all methods, every crowd a dot; coverage crowd by crowd."""
+    figure, axes = panels(1, 3, width=4.4, height=3.4)
+    words = OURS | PEERS | {"dawid_skene_information": "Dawid-Skene, matrix"}
+    titles = {"accuracy": "true accuracy", "information": "true log |det|"}
+    for axis, (target, title) in zip(axes[0], titles.items(), strict=False):
+        found = results["comparison"][target]
+        for k, one in enumerate(found.values()):
+            axis.plot(one["crowds"], np.full(len(one["crowds"]), -k), ".", color="0.75", zorder=1)
+            axis.hlines(-k, one["low"], one["high"], color=f"C{int(k > 2)}", linewidth=2)
+            axis.plot(one["value"], -k, "o", color=f"C{int(k > 2)}")
+        axis.set_yticks([-k for k in range(len(found))], [words[name] for name in found])
+        finish(axis, "Spearman, mean over crowds", "", f"with {title}; dots are crowds")
+    axis, crowds = axes[0, 2], results["coverage"]["crowds"]
+    for k, one in enumerate(crowds.values()):
+        axis.plot(one["left_out"], -k, "o", color="C0", label=None if k else "left out")
+        axis.plot(one["shipped"], -k, "x", color="C1", label=None if k else "as shipped")
+    axis.set_yticks([-k for k in range(len(crowds))], list(crowds))
+    axis.axvline(0.95, color="0.5", linewidth=1, linestyle=":")
+    finish(axis, "share of annotators", "", "accuracy intervals that hold", legend=True)
     save(figure, axes.flat, path)

@@ -5,8 +5,8 @@ the worst of three (40%), beside the clean labels. Observations are 50 principal
 pixels and, where the repository carries them, the 8-dimensional embeddings of our encoder; the
 kernel is the RBF over all pairs, at several multiples of the median distance. Mislabels are ranked
 beside the out-of-sample self-confidence that cleanlab scores by, from cross-validated neighbours
-and logistic regression on the same features. Last, 59 annotators of LabelMe with image features as
-observations: too few answers for too many classes, which the ranking has to say.
+and logistic regression on the same features. Last, 59 annotators of LabelMe by their peers:
+few answers for many classes.
 
 The files are read from ``JGRAM_DATA``, by default ``../shared/data`` beside the repository.
 """
@@ -27,18 +27,19 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from experiments.annotators import DATA, LEAST, crowd, true_quantities
+from experiments.annotators import DATA, crowd, truths
 from experiments.figures import finish, panels, save
+from experiments.statistics import holm, tie_groups
 from jgram.annotators import rank_annotators
 from jgram.data import cifar10_embeddings
 from jgram.datasets import cifar10
 from jgram.influences import influence
+from jgram.issues import label_issues
 from jgram.kernels import RBF, median_bandwidth
-from jgram.label_issues import label_issues
 from jgram.noise import noise_floor
-from jgram.report import holm, tie_groups
 from jgram.uncertainty import compare_plugin, uncertainties
 
+LEAST = 20
 SETS = {
     "clean_label": "clean",
     "aggre_label": "aggregate",
@@ -215,30 +216,25 @@ def imbalance(seed: int, repetitions: int) -> dict[str, Any]:
 
 
 def labelme(seed: int, draws: int) -> dict[str, Any]:
-    """59 annotators over 8 classes, judged by image features and by their peers."""
+    """59 annotators over 8 classes by their peers: like accuracy, and every class alike."""
     answers, truth = crowd("LabelMe")
-    with np.load(DATA / "crowd_labelme" / "labelme_crowd.npz") as file:
-        images = file["vgg_train"].astype(np.float64)
-    images -= images.mean(axis=0)
-    y = (images @ np.linalg.svd(images, full_matrices=False)[2][:COMPONENTS].T).astype(np.float32)
-    accuracy = true_quantities(answers, truth)["accuracy"]
-    kernel, rng, found = RBF(float(median_bandwidth(y))), np.random.default_rng(seed), {}
-    for name, ranking in {
-        "image features": rank_annotators(answers, y, kernel),
-        "peers": rank_annotators(answers),
-    }.items():
-        judged = [a for a in ranking.annotators if a.answers >= LEAST]
-        score, true = np.array([[a.score, accuracy[a.name]] for a in judged]).T
+    accuracy = truths(answers, truth)["accuracy"]
+    rng, found = np.random.default_rng(seed), {}
+    for by in ("log_score", "determinant"):
+        ranking = rank_annotators(answers, by=by)
+        judged = [a for a in ranking.annotators if a.answers >= LEAST and getattr(a, by)]
+        readings = [getattr(a, by) for a in judged]
+        score, true = np.array([r.value for r in readings]), accuracy[[a.name for a in judged]]
         drawn = rng.integers(0, len(true), (draws, len(true)))
         again = [spearmanr(score[row], true[row]).statistic for row in drawn]
         low, high = np.quantile(np.nan_to_num(again), [0.025, 0.975])
-        found[name] = {
+        found[by.replace("_", " ")] = {
             "conclusion": ranking.conclusion,
             "p_value": ranking.p_value,
             "reliability": ranking.reliability,
             "spearman": {"value": spearmanr(score, true).statistic, "low": low, "high": high},
             "score": score,
-            "interval": [a.score_interval for a in judged],
+            "interval": [(r.low, r.high) for r in readings],
             "true_accuracy": true,
         }
     return found

@@ -43,3 +43,47 @@ def rank_distance(scores: Any, errors: Any) -> np.ndarray:
 def same_ranking(scores: Any, errors: Any) -> np.ndarray:
     """Whether the reversed score order is the order of the errors in every pair, ties included."""
     return (pair_signs(scores) == -pair_signs(errors)).all(axis=-1)
+
+
+def holm(p_values: dict[Any, float]) -> dict[Any, float]:
+    """Holm's adjustment of p-values for looking at all of them.
+
+    Example:
+        >>> holm({"a": 0.01, "b": 0.04, "c": 0.03})
+        {'a': 0.03, 'b': 0.06, 'c': 0.06}
+    """
+    adjusted, largest = {}, 0.0
+    for passed, name in enumerate(sorted(p_values, key=p_values.__getitem__)):
+        largest = max(largest, min(1.0, (len(p_values) - passed) * p_values[name]))
+        adjusted[name] = largest
+    return {name: adjusted[name] for name in p_values}
+
+
+def tie_groups(
+    order: list[Any], p_values: dict[frozenset[Any], float], level: float = 0.05
+) -> list[list[Any]]:
+    """The largest runs of the order in which no pair can be separated.
+
+    Groups may overlap: the first may not be separable from the second, nor the second from the
+    third, while the first and the third are.
+
+    Args:
+        order: Names, best first.
+        p_values: Adjusted p-value of every pair.
+        level: A pair at or above cannot be separated.
+
+    Example:
+        >>> pairs = {frozenset("ab"): 0.5, frozenset("bc"): 0.5, frozenset("ac"): 0.01}
+        >>> tie_groups(list("abc"), pairs)
+        [['a', 'b'], ['b', 'c']]
+    """
+    groups: list[list[Any]] = []
+    for start in range(len(order)):
+        stop = start + 1
+        while stop < len(order) and all(
+            p_values[frozenset((order[stop], other))] >= level for other in order[start:stop]
+        ):
+            stop += 1
+        if not groups or order[stop - 1] not in groups[-1]:
+            groups.append(order[start:stop])
+    return groups

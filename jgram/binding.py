@@ -192,12 +192,18 @@ def _frequencies(weights: Any) -> np.ndarray | None:
     if weights is None:
         return None
     values = check_observations(weights, name="weights", kind="numeric").values
-    if values.ndim != 1 or (values < 0).any() or not (values > 0).any():
+    if values.ndim != 1 or (values < 0).any():
         raise ValueError(
-            f"weights: expected one frequency a record, at least 0 and not all 0, got values from "
-            f"{values.min():g} to {values.max():g}"
+            f"weights: expected one frequency a record, at least 0, got shape {values.shape} with "
+            f"values from {values.min():g} to {values.max():g}"
         )
-    return values.astype(np.float64)
+    values = values.astype(np.float64)
+    if values.sum() < 2:
+        raise ValueError(
+            f"weights: expected frequencies of two records or more in all, got {values.sum():g}: "
+            "they say how often a record counts and are not shares"
+        )
+    return values
 
 
 def _group_numbers(groups: Any) -> np.ndarray | None:

@@ -224,10 +224,12 @@ def _near_singular(evidence: Evidence) -> Finding | None:
 
 def _near_mixture(evidence: Evidence) -> Finding | None:
     found = evidence.uncertainty
-    smallest = float(found.pivots[-1])
+    # Of the mean of each class from the span of the others, relative to its length.
+    distances = 1 / (np.sqrt(np.diagonal(found.inverse)) * found.lengths)
+    worst = int(np.argmin(distances))
+    smallest = float(distances[worst])
     if smallest >= NEAR_MIXTURE:
         return None
-    worst = int(np.argmax(np.diagonal(found.inverse) * found.lengths**2))
     return Finding(
         "near mixture",
         "note",

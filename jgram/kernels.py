@@ -50,7 +50,7 @@ __all__ = [
     "takes",
 ]
 
-MEDIAN_SUBSAMPLE = 1000
+SUBSAMPLE = 1000  # records that constants are read from
 
 
 Kind = Literal["categorical", "numeric", "probability"]
@@ -224,7 +224,11 @@ class RBF:
 
     def resolve(self, y: Any) -> "RBF":
         """With the median distance between observations where no bandwidth was given."""
-        return replace(self, bandwidth=median_bandwidth(y)) if self.bandwidth is None else self
+        if self.bandwidth is None:
+            return replace(self, bandwidth=median_bandwidth(y))
+        if is_concrete(self.bandwidth) and not 0 < float(self.bandwidth) < np.inf:
+            raise ValueError(f"expected a bandwidth above 0, got {float(self.bandwidth):g}")
+        return self
 
     def describe(self) -> str:
         """The kernel in words."""
@@ -241,9 +245,7 @@ class RBF:
 
     def block(self, first: Array, second: Array) -> Array:
         """All pairs of prepared observations, ``[n1, n2]``."""
-        inner = jnp.matmul(first, second.T, precision=HIGHEST)
-        squares = jnp.sum(first**2, axis=1)[:, None] + jnp.sum(second**2, axis=1) - 2.0 * inner
-        return jnp.exp(-jnp.maximum(squares, 0.0))
+        return jnp.exp(-squared_distances(first, second))
 
     def squares(self, points: Array) -> Array:
         """``K(y, y) = 1`` for every observation."""
@@ -358,7 +360,7 @@ def takes(kernel: Kernel | str) -> Kind:
 
 
 def median_bandwidth(
-    y: Shaped[ArrayLike, "n ..."], *, subsample: int = MEDIAN_SUBSAMPLE, seed: int = 0
+    y: Shaped[ArrayLike, "n ..."], *, subsample: int = SUBSAMPLE, seed: int = 0
 ) -> Float[Array, ""]:
     """The median heuristic: the median distance between two distinct observations.
 
@@ -379,6 +381,9 @@ def median_bandwidth(
         >>> median_bandwidth(jnp.array([0.0, 0.0, 0.0, 0.0, 3.0]))
         Array(3., dtype=float32)
     """
+    if is_concrete(y):
+        dtype = rows(y[:1]).dtype
+        return jnp.asarray(median_distance(y, records=subsample, seed=seed), dtype)
     points = jax.lax.stop_gradient(rows(y))
     n = points.shape[0]
     if n > subsample:
@@ -401,6 +406,70 @@ def _median_distance(points: Array, first: Array, second: Array) -> Array:
     median = jnp.median(distances)
     positive = jnp.nanmedian(jnp.where(distances > 0, distances, jnp.nan))
     return jnp.where(median > 0, median, jnp.where(jnp.isnan(positive), 1.0, positive))
+
+
+def median_distance(
+    points: Shaped[ArrayLike, "n ..."], *, records: int = SUBSAMPLE, seed: int = 0
+) -> float:
+    """The median distance between two observations, in float64 on the host.
+
+    Points are centred and scaled first: neither a large offset nor a tiny unit costs digits. At
+    most ``records`` records are compared, chosen by ``seed`` and ``n`` alone. Where more than half
+    of the distances are 0 the median of the positive ones is taken, where all are 0 it is 1.
+
+    Example:
+        >>> median_distance(np.array([[1e9], [1e9 + 1], [1e9 + 2]]))
+        1.0
+    """
+    sample = frozen_sample(points, records, seed)
+    sample = sample - sample.mean(axis=0)
+    largest = float(np.abs(sample).max(initial=0.0))
+    if largest == 0 or len(sample) < 2:
+        return 1.0
+    sample = sample / largest
+    first, second = np.triu_indices(len(sample), k=1)
+    squares = np.zeros(len(first))
+    for part in sample.T if sample.shape[1] <= 8 else ():  # exact: no cancellation
+        squares += (part[first] - part[second]) ** 2
+    if sample.shape[1] > 8:
+        squares = host_squares(sample)[first, second]
+    distances = np.sqrt(squares)
+    median = float(np.median(distances))
+    if median <= 1e-15:
+        positive = distances[distances > 1e-15]
+        return largest * float(np.median(positive)) if positive.size else 1.0
+    return largest * median
+
+
+def squared_distances(
+    first: Float[Array, "n1 k"], second: Float[Array, "n2 k"]
+) -> Float[Array, "n1 n2"]:
+    """Squared distances of all pairs, by one matrix product; 0 where rounding is all there is.
+
+    ``|a|^2 + |b|^2 - 2ab`` is wrong by a few roundings of ``|a|^2 + |b|^2``: what is not more than
+    that is a pair of equal points as far as anybody can tell.
+    """
+    lengths = jnp.sum(first**2, axis=1)[:, None] + jnp.sum(second**2, axis=1)
+    squares = lengths - 2.0 * jnp.matmul(first, second.T, precision=HIGHEST)
+    return jnp.where(squares > 4 * jnp.finfo(squares.dtype).eps * lengths, squares, 0.0)
+
+
+def frozen_sample(points: Any, records: int = SUBSAMPLE, seed: int = 0) -> np.ndarray:
+    """At most ``records`` rows ``[., k]`` in float64, chosen by ``seed`` and ``n`` alone."""
+    points = np.asarray(points)
+    points = points.reshape(len(points), -1)
+    n = len(points)
+    if n > records:
+        points = points[np.sort(np.random.default_rng(seed).choice(n, records, replace=False))]
+    return points.astype(np.float64)
+
+
+def host_squares(points: np.ndarray) -> np.ndarray:
+    """Squared distances ``[n, n]``; 0 between duplicates, to rounding."""
+    lengths = np.sum(points**2, axis=1)
+    squares = np.maximum(lengths[:, None] + lengths - 2 * points @ points.T, 0.0)
+    squares[squares <= 1e-14 * (lengths[:, None] + lengths)] = 0.0  # duplicates, to rounding
+    return squares
 
 
 def resolve(kernel: Kernel | str, y: Shaped[ArrayLike, "n ..."]) -> Kernel:

@@ -110,6 +110,7 @@ class _Explicit:
             upper, basis = jnp.eye(d, dtype=dtype), jnp.zeros((means.shape[1], d), dtype)
         else:
             basis, upper = jnp.linalg.qr((means / scale[:, None]).T)
+            basis = jnp.where(full, basis, 0.0)
             upper = jnp.where(full, upper, jnp.eye(d, dtype=dtype))
         inverse = jax.scipy.linalg.solve_triangular(upper, jnp.eye(d, dtype=dtype))
         inverse = jnp.where(full, inverse / scale[:, None], 0.0)
@@ -302,7 +303,8 @@ class Pairs:
         """``K(y_n, y_n)``, ``[n]``."""
         if hasattr(self.kernel, "squares"):
             return self.kernel.squares(self.points)
-        return jax.vmap(self.kernel)(self.points, self.points)
+        pairs = _pairs(self.kernel)
+        return jax.vmap(lambda point: pairs(point[None], point[None])[0, 0])(self.points)
 
     @property
     def rank_bound(self) -> int:

@@ -18,6 +18,7 @@ from jgram.annotators import rank_annotators
 from jgram.findings import Finding
 from jgram.gram_matrix import gram
 from jgram.influences import influence
+from jgram.issues import label_issues
 from jgram.kernels import (
     RBF,
     Delta,
@@ -28,7 +29,6 @@ from jgram.kernels import (
     linear,
     rbf,
 )
-from jgram.label_issues import label_issues
 from jgram.noise import bootstrap, noise_floor
 from jgram.observed import observe
 from jgram.paper import guarantees, orderings

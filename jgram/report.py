@@ -186,7 +186,7 @@ class Ranking:
         pairs: Every pair, in the order of the ranking.
         most_reliable: Names of all reports that none is separated from as a better one, without
             those inside the noise.
-        seen: How many of the ``d - 1`` directions between classes the data see, of the best pair.
+        seen: How many of the ``d - 1`` directions between classes the data see of the best report.
         num_classes: ``d``.
         num_records: ``n``, or the total frequency.
         confidence: Confidence level of intervals, sets of ranks and separations, each all together.
@@ -621,10 +621,7 @@ def _ranking(
     length: int,
 ) -> Ranking:
     names, d, ranked = list(bound.reports), len(bound.classes), verdicts.ranked
-    order = sorted(
-        range(len(names)),
-        key=lambda i: (ranked.first_rank[i], ranked.noise[i], -ranked.values[i]),
-    )
+    order = _order(ranked)
     place = {names[i]: position for position, i in enumerate(order)}
     first, second = np.triu_indices(len(names), 1)
     pairs = sorted(
@@ -635,7 +632,7 @@ def _ranking(
         key=lambda pair: sorted((place[pair.better], place[pair.worse])),
     )
     reports = tuple(_ranked(names[i], i, ranked, published[names[i]]) for i in order)
-    seen = max(pair.seen for pair in pairs if reports[0].name in (pair.better, pair.worse))
+    seen = reports[0].published.seen
     return Ranking(
         reports=reports,
         pairs=tuple(pairs),
@@ -646,8 +643,18 @@ def _ranking(
         confidence=confidence,
         observations=bound.description,
         block_length=length,
-        findings=(*bound.findings, *renamed, *_visibility(seen, d, reports)),
+        findings=(*bound.findings, *renamed, *_apart(pairs), *_visibility(seen, d, reports)),
     )
+
+
+def _order(ranked: RankedPairs) -> list[int]:
+    """By value, reports inside the noise last, and never against a separated pair."""
+    left, order = list(range(len(ranked.values))), []
+    while left:
+        free = [i for i in left if not ranked.better[left, i].any()] or left
+        order.append(min(free, key=lambda i: (bool(ranked.noise[i]), -float(ranked.values[i]))))
+        left.remove(order[-1])
+    return order
 
 
 def _ranked(name: str, i: int, ranked: RankedPairs, published: ScoreReport) -> RankedReport:
@@ -696,6 +703,24 @@ def _pair(
         num_records=_number(payoffs.weights[number].sum()),
         records_needed=None if separated or not isfinite(needed) else needed,
     )
+
+
+def _apart(pairs: Sequence[PairComparison]) -> list[Finding]:
+    """Pairs of reports that have no record in common."""
+    found = [pair for pair in pairs if pair.num_records == 0]
+    if not found:
+        return []
+    names = ", ".join(f"{pair.better} and {pair.worse}" for pair in found[:3])
+    return [
+        Finding(
+            "nothing in common",
+            "warning",
+            f"{len(found)} of {len(pairs)} pairs label no record in common ({names}"
+            f"{', ...' if len(found) > 3 else ''})",
+            "nothing tells which of two such reports is better: have both label some records",
+            len(found),
+        )
+    ]
 
 
 def _visibility(seen: float, d: int, reports: Sequence[RankedReport]) -> list[Finding]:

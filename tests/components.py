@@ -1,5 +1,8 @@
 """The component table: a kernel that is one row here inherits every transformation test."""
 
+from dataclasses import dataclass
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -31,6 +34,36 @@ def laplacian(a, b):
     return jnp.exp(-distance)
 
 
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Cosine:
+    """A kernel without a bandwidth: the cosine of the angle between two vectors."""
+
+    def __call__(self, y1, y2):
+        return jnp.vdot(*self.features(jnp.stack([y1, y2])))
+
+    def features(self, y):
+        rows = jnp.reshape(jnp.asarray(y), (len(y), -1))
+        return rows / jnp.linalg.norm(rows, axis=1, keepdims=True)
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Laplacian:
+    """A kernel that is not smooth, ``exp(-|y - y'|_1 / scale)``; the scale is read from ``y``."""
+
+    scale: Any = None
+
+    def __call__(self, y1, y2):
+        return jnp.exp(-jnp.sum(jnp.abs(jnp.asarray(y1) - jnp.asarray(y2))) / self.scale)
+
+    def resolve(self, y):
+        return self if self.scale is not None else Laplacian(float(np.mean(np.std(y, axis=0))))
+
+    def describe(self):
+        return f"laplacian(scale={float(self.scale):.3g})"
+
+
 def squared_features(y):
     return jnp.concatenate([y, y**2])
 
@@ -54,6 +87,16 @@ KERNELS = {
     ),
     "pseudo_posterior": (jgram.PseudoPosterior(), PROBABILITIES, oracles.inner),
     "rbf": (jgram.RBF(3.0), NUMBERS, oracles.gaussian(3.0)),
+    "cosine": (
+        Cosine(),
+        NUMBERS,
+        lambda a, b: oracles.inner(a, b) / np.sqrt(oracles.inner(a, a) * oracles.inner(b, b)),
+    ),
+    "laplacian": (
+        Laplacian(2.0),
+        NUMBERS,
+        lambda a, b: float(np.exp(-np.sum(np.abs(np.asarray(a, float) - b)) / 2.0)),
+    ),
     "random_features": (_random, NUMBERS, _random_oracle),
     "function": (
         laplacian,

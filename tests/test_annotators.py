@@ -1,27 +1,47 @@
+"""Annotators: plain loops and refits against the sparse code, levels, bad input, memory."""
+
 import itertools
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import special, stats
 
-from jgram.annotators import Answers, prepare, rank_annotators
-from jgram.influences import influence
-from jgram.kernels import RBF, linear
+from jgram.annotators import (
+    Answers,
+    answers_from_columns,
+    answers_from_matrix,
+    find_collusion,
+    infer_labels,
+    rank_annotators,
+)
+from jgram.annotators import readings as reading
+from jgram.annotators.collusion import COUPLINGS, _easy_or_hard, pair_evidence
+from jgram.annotators.posterior import cavities, cross_fit, fit, item_weights, majority
+
+Z = 1.959964
 
 
-def crowd(seed, channels, items=300, low=None, prior=None):
-    """Answers of annotators with the given row-stochastic channels ``[m, d, d]``, and the truth."""
+def crowd(seed, channels, items=300, each=None, prior=None):
+    """Answers of annotators with the channels ``[m, d, d]``, ``each`` of them to so many items."""
     rng = np.random.default_rng(seed)
     channels = np.asarray(channels, float)
     m, d, _ = channels.shape
     truth = rng.choice(d, items, p=prior)
     drawn = rng.random((items, m))[:, :, None] > np.cumsum(channels[:, truth].swapaxes(0, 1), -1)
-    answers = drawn.sum(axis=-1)
-    if low is not None:
-        for a in range(m):
-            idle = rng.permutation(items)[rng.integers(low, items + 1) :]
-            answers[idle, a] = -1
-    return answers, truth
+    matrix = drawn.sum(axis=-1)
+    for a in range(m if each else 0):
+        matrix[rng.permutation(items)[each:], a] = -1
+    return matrix, truth
+
+
+def asked(matrix, d):
+    """A matrix whose -1 mean that nobody asked."""
+    item, annotator = np.nonzero(matrix >= 0)
+    codes = (item, annotator, matrix[item, annotator])
+    names = tuple(tuple(range(size)) for size in (*matrix.shape, d))
+    return Answers(*(part.astype(np.int32) for part in codes), *names)
 
 
 def symmetric(accuracy, d):
@@ -29,130 +49,233 @@ def symmetric(accuracy, d):
     return np.where(np.eye(d, dtype=bool), accuracy, (1 - accuracy) / (d - 1))
 
 
-def varied(seed, m, d, low=0.5, high=0.95):
-    rng = np.random.default_rng(seed)
-    accuracy = rng.uniform(low, high, m)[:, None, None]
-    return accuracy * np.eye(d) + (1 - accuracy) * rng.dirichlet(np.ones(d), (m, d))
-
-
 def by_name(ranking):
     return {a.name: a for a in ranking.annotators}
 
 
-def records_by_hand(answers, d):
-    """(annotator, label, mean label of the item's others) for every answer, in plain loops."""
-    rows = []
-    for i, j in itertools.product(*map(range, answers.shape)):
-        others = [answers[i, k] for k in range(answers.shape[1]) if k != j and answers[i, k] >= 0]
-        if answers[i, j] >= 0 and others:
-            rows.append((j, answers[i, j], np.bincount(others, minlength=d) / len(others)))
-    return rows
+def fitted(answers, weight=None, **options):
+    m, d, items = len(answers.annotators), len(answers.classes), len(answers.items)
+    rows = (answers.item, answers.annotator, answers.label)
+    weight = jnp.ones(items) if weight is None else weight
+    start = majority(answers.item, answers.label, items, d)
+    return *fit(start, *rows, weight, jnp.ones(items), m=m, classes=d, **options), rows, weight
 
 
-def scores_by_hand(answers, d):
-    """``log |det|`` of the shrunk own table against the pooled one, and plain agreement."""
-    rows = records_by_hand(answers, d)
-    pool = sum(np.outer(y, np.eye(d)[x]) for _, x, y in rows) / len(rows)
-    inverse = np.linalg.inv(pool)
-    people = sorted({a for a, _, _ in rows})
-    own = {a: [(x, y) for b, x, y in rows if b == a] for a in people}
-    trace = {a: np.array([(inverse @ y)[x] for x, y in own[a]]) for a in people}
-    total, m = len(rows), len(people)
-    within = sum(((t - t.mean()) ** 2).sum() for t in trace.values()) / (total - m)
-    among = sum(len(t) * (t.mean() - d) ** 2 for t in trace.values()) / (m - 1)
-    size = (total - sum(len(t) ** 2 for t in trace.values()) / total) / (m - 1)
-    between = max(among - within, np.sqrt(2 / (m - 1)) * within) / size
-    pseudo = within / between
-    scores, agreement = {}, {}
-    for a in people:
-        table = sum(np.outer(y, np.eye(d)[x]) for x, y in own[a]) + pseudo * pool
-        table = table / (len(own[a]) + pseudo)
-        share = len(own[a]) / total
-        scores[a] = np.log(abs(np.linalg.det(table) / np.linalg.det(pool)))
-        scores[a] /= (1 - 2 * share) / (1 - share)
-        agreement[a] = np.mean([y[x] for x, y in own[a]])
-    return scores, agreement, pseudo
+# The posterior ------------------------------------------------------------------------------
 
 
-def test_scores_equal_the_definition_in_plain_loops():
-    answers, _ = crowd(0, varied(0, 8, 3), items=60, low=20)
-    found = rank_annotators(answers)
-    scores, agreement, pseudo = scores_by_hand(answers, 3)
-    assert found.pseudo_answers == pytest.approx(pseudo, rel=1e-9)
-    for a in found.annotators:
-        assert a.score == pytest.approx(scores[a.name], abs=1e-9)
-        assert a.agreement == pytest.approx(agreement[a.name], abs=1e-12)
-        assert a.floor == pytest.approx(2 * np.log(pseudo / (a.answers + pseudo)))
+def test_posterior_and_cavity_equal_bayes_rule_in_plain_loops():
+    matrix, _ = crowd(0, symmetric([0.9, 0.7, 0.6, 0.8], 3), items=12, each=8)
+    answers = answers_from_matrix(matrix, num_classes=3)
+    weight = item_weights(answers.item, 12, 0.15)
+    model, q, rows, weight = fitted(answers, weight)
+    cavity = np.asarray(cavities(model, q, *rows, weight))
+    prior, channel = np.exp(model.log_prior), np.exp(model.log_channels)
+    for i in range(12):
+        for left_out in [None, *np.flatnonzero(answers.item == i)]:
+            expected = prior.astype(float)
+            for r in np.flatnonzero(answers.item == i):
+                if r != left_out:
+                    own = channel[answers.annotator[r], answers.label[r]]
+                    expected = expected * own.astype(float) ** float(weight[i])
+            found = q[i] if left_out is None else cavity[left_out]
+            np.testing.assert_allclose(found, expected / expected.sum(), atol=1e-5)
 
 
-def test_peers_as_given_observations_score_the_same():
-    # Two routes to h: the d x d solve of peers, and jgram.influence on features of the items.
-    answers, truth = crowd(1, varied(1, 6, 3), items=120)
-    y = np.eye(3)[truth] + 0.1 * np.random.default_rng(0).normal(size=(120, 3))
-    found = by_name(rank_annotators(answers, y, linear))
-    item, annotator = np.nonzero(answers >= 0)
-    label = answers[item, annotator].astype(np.int32)
-    h = np.asarray(influence(label, y[item].astype(np.float32), linear), float)
-    pseudo = rank_annotators(answers, y, linear).pseudo_answers
-    for a, record in found.items():
-        table = h[annotator == a].T @ np.eye(3)[label[annotator == a]]
-        table = (table + pseudo * np.eye(3)) / (record.answers + pseudo)
-        assert record.score == pytest.approx(np.linalg.slogdet(table)[1], abs=1e-3)
-        assert record.accuracy is record.agreement is None
+def test_cavity_is_the_posterior_of_the_item_without_the_answer():
+    matrix, _ = crowd(1, symmetric([0.9, 0.7, 0.6, 0.8], 2), items=15)
+    answers = asked(matrix, 2)
+    model, q, rows, weight = fitted(answers)
+    from jgram.annotators.posterior import posteriors
+
+    cavity = np.asarray(cavities(model, q, *rows, weight))
+    for r in range(0, len(answers.item), 7):
+        rest = np.arange(len(answers.item)) != r
+        again = posteriors(model, *(part[rest] for part in rows), weight)
+        np.testing.assert_allclose(cavity[r], again[answers.item[r]], atol=1e-5)
 
 
-def test_score_estimates_the_ratio_of_determinants_and_accuracy_the_accuracy():
-    channels = symmetric([0.95, 0.9, 0.8, 0.7, 0.6], 3)
-    answers, _ = crowd(2, channels, items=4000)
-    found = by_name(rank_annotators(answers))
-    pool = channels.mean(axis=0)
-    for a, channel in enumerate(channels):
-        truth = np.linalg.slogdet(channel)[1] - np.linalg.slogdet(pool)[1]
-        assert found[a].score == pytest.approx(truth, abs=0.12)
-        assert found[a].accuracy == pytest.approx(channel[0, 0], abs=0.03)
+def test_one_iteration_equals_counts_shrunk_toward_the_pool_in_plain_loops():
+    matrix, _ = crowd(2, symmetric([0.9, 0.7, 0.6], 2), items=10)
+    matrix[::3, 1] = -1
+    answers = answers_from_matrix(matrix, num_classes=2)
+    start = np.asarray(majority(answers.item, answers.label, 10, 2), float)
+    model, _, _, _ = fitted(answers, iterations=1)
+    counts = np.zeros((3, 3, 2))
+    for i, a, o in zip(answers.item, answers.annotator, answers.label, strict=True):
+        counts[a, o] += start[i]
+    strength = float(model.strength)
+    for a, s in itertools.product(range(3), range(2)):
+        pool = (counts[:, :2, s].sum(axis=0) + 1e-3) / (counts[:, :2, s].sum() + 2e-3)
+        labels = (counts[a, :2, s] + strength * pool) / (counts[a, :2, s].sum() + strength)
+        found = np.exp(np.asarray(model.log_channels[a, :, s], float))
+        np.testing.assert_allclose(found[:2] / found[:2].sum(), labels, rtol=1e-4)
+        assert found.sum() == pytest.approx(1.0, abs=1e-5)
+    np.testing.assert_allclose(np.exp(model.log_channels[0, 2]), 0.0, atol=1e-9)  # never silent
+
+
+def test_strength_is_the_best_of_the_grid_by_the_marginal_likelihood():
+    from jgram.annotators.posterior import STRENGTHS
+
+    answers = asked(crowd(3, symmetric(np.linspace(0.5, 0.95, 12), 2), items=200)[0], 2)
+    model, q, _, _ = fitted(answers, iterations=12)
+    counts = np.zeros((12, 2, 2))
+    np.add.at(counts, (answers.annotator, answers.label), np.asarray(q, float)[answers.item])
+    pool = counts.sum(axis=0) / counts.sum(axis=(0, 1))
+
+    def likelihood(k):
+        inner = special.gammaln(counts + k * pool) - special.gammaln(k * pool)
+        total = special.gammaln(counts.sum(axis=1) + k) - special.gammaln(k)
+        return inner.sum() - total.sum()
+
+    best = STRENGTHS[int(np.argmax([likelihood(k) for k in STRENGTHS]))]
+    assert float(model.strength) == pytest.approx(best, rel=0.5)
+
+
+def test_cross_fitted_items_do_not_see_their_own_fold():
+    matrix, _ = crowd(4, symmetric([0.9, 0.7, 0.6, 0.8, 0.7], 2), items=40)
+    changed = matrix.copy()
+    changed[0] = 1 - changed[0]  # item 0 is in fold 0: other items of fold 0 must not notice
+    found = []
+    for one in (matrix, changed):
+        answers = asked(one, 2)
+        start = majority(answers.item, answers.label, 40, 2)
+        start = jnp.asarray(start).at[0].set(0.5)
+        rows = (answers.item, answers.annotator, answers.label)
+        _, q, _ = cross_fit(start, *rows, jnp.ones(40), m=5, classes=2, folds=5)
+        found.append(np.asarray(q))
+    np.testing.assert_allclose(found[0][5::5], found[1][5::5], atol=1e-6)
+    assert np.abs(found[0][1] - found[1][1]).max() > 1e-5
+
+
+def test_own_answer_does_not_move_its_own_observation_under_incentive():
+    matrix, _ = crowd(5, symmetric([0.9, 0.7, 0.6, 0.8, 0.7], 2), items=40)
+    changed = matrix.copy()
+    changed[0, 2] = 1 - changed[0, 2]
+    first, second = (reading.observe(asked(one, 2), incentive=True) for one in (matrix, changed))
+    np.testing.assert_allclose(first.cavity[2], second.cavity[2], atol=2e-3)
+
+
+def test_silence_tells_one_sided_voters_apart():
+    rng = np.random.default_rng(6)
+    truth = rng.integers(0, 2, 600)
+    matrix = np.full((600, 6), -1)
+    for a in range(6):  # three of each class; precise, precise, useless
+        aimed = rng.random(600) < np.where(truth == a % 2, 0.5, [0.02, 0.05, 0.5][a // 2])
+        matrix[aimed, a] = a % 2
+    silent = infer_labels(answers_from_matrix(matrix))
+    deaf = infer_labels(asked(matrix, 2))
+    right = [(f.probabilities.argmax(axis=1) == truth).mean() for f in (silent, deaf)]
+    assert right[0] > 0.7
+    assert right[0] > right[1] + 0.05
+    found = by_name(rank_annotators(answers_from_matrix(matrix), by="accuracy"))
+    assert all(found[a].only_label == a % 2 and found[a].determinant is None for a in range(6))
+    assert min(found[a].accuracy.value for a in range(4)) > max(
+        found[a].accuracy.value for a in (4, 5)
+    )
+    assert found[0].coverage == pytest.approx((matrix[:, 0] >= 0).mean())
+
+
+# Readings -----------------------------------------------------------------------------------
+
+
+def test_readings_equal_their_definitions():
+    answers = asked(crowd(7, symmetric([0.9, 0.8, 0.7, 0.6], 3), items=80, each=50)[0], 3)
+    found = reading.observe(answers)
+    scores, votes = reading.log_scores(found, Z), np.zeros((80, 3))
+    np.add.at(votes, (answers.item, answers.label), 1)
+    judged = votes.sum(axis=1)[answers.item] > 1
+    means, values, agreement = [], [], []
+    for a in range(4):
+        own = np.flatnonzero((answers.annotator == a) & judged)
+        p = found.cavity[own, answers.label[own]]
+        values.append(np.log(np.maximum(p, 0.05)))
+        means.append(values[-1].mean())
+        others = votes[answers.item[own], answers.label[own]] - 1
+        agreement.append((others / (votes.sum(axis=1)[answers.item[own]] - 1)).mean())
+    for a in range(4):
+        n = len(values[a])
+        expected = (values[a].sum() + 2 * np.mean(means)) / (n + 2)
+        assert scores.value[a] == pytest.approx(expected, abs=1e-5)
+    np.testing.assert_allclose(reading.agreements(found), agreement, atol=1e-6)
+    channel, _ = reading.confusions(found)
+    det = np.abs(np.linalg.det(channel)) ** 0.5
+    np.testing.assert_allclose(reading.determinants(found, Z).value, det, rtol=1e-9)
+
+
+def test_accuracy_interval_equals_the_beta_posterior_on_the_logit_scale():
+    found = reading.observe(asked(crowd(8, symmetric([0.9, 0.8, 0.7, 0.6], 2), items=80)[0], 2))
+    held = reading.accuracies(found, Z, shared=0.0)
+    x = np.array([0.3, 1.0, 4.2, 60.0])
+    first, second = reading._polygammas(x)
+    np.testing.assert_allclose(first, special.digamma(x), rtol=1e-9)
+    np.testing.assert_allclose(second, special.polygamma(1, x), rtol=1e-7)
+    for part in (held.low, held.value, held.high):
+        assert ((part > 0) & (part < 1)).all()
+    wider = reading.accuracies(found, Z)
+    assert (wider.low < held.low).all()
+    assert (wider.high > held.high).all()
+    np.testing.assert_allclose(wider.value, held.value)
+
+
+def test_accuracy_and_determinant_find_what_was_planted():
+    accuracy = [0.95, 0.9, 0.8, 0.7, 0.6]
+    found = by_name(rank_annotators(crowd(9, symmetric(accuracy, 3), items=3000)[0]))
+    for a, right in enumerate(accuracy):
+        assert found[a].accuracy.low < right < found[a].accuracy.high
+        assert found[a].determinant.value == pytest.approx((3 * right - 1) / 2, abs=0.05)
         assert found[a].rank == a + 1
 
 
-def test_intervals_cover_and_reliability_is_the_squared_correlation():
-    covered, ranks_covered, accuracy_covered, correlation, reliability = [], [], [], [], []
-    for seed in range(12):
-        channels = varied(seed, 40, 3)
-        answers, _ = crowd(seed, channels, low=15)
-        n = (answers >= 0).sum(axis=0)
-        pool = np.einsum("a,ajk->jk", n / n.sum(), channels)
-        truth = np.linalg.slogdet(channels)[1] - np.linalg.slogdet(pool)[1]
-        rank = np.argsort(np.argsort(-truth)) + 1
-        found = rank_annotators(answers)
-        true = np.array([truth[a.name] for a in found.annotators])
-        low, high = np.array([a.score_interval for a in found.annotators]).T
-        covered.append(((low <= true) & (true <= high)).mean())
-        accuracy = np.einsum("akk->a", channels)[[a.name for a in found.annotators]] / 3
-        low, high = np.array([a.accuracy_interval for a in found.annotators]).T
-        accuracy_covered.append(((low <= accuracy) & (accuracy <= high)).mean())
-        first, last = np.array([a.rank_interval for a in found.annotators]).T
-        true_rank = rank[[a.name for a in found.annotators]]
-        ranks_covered.append(((first <= true_rank) & (true_rank <= last)).mean())
-        correlation.append(np.corrcoef([a.score for a in found.annotators], true)[0, 1] ** 2)
-        reliability.append(found.reliability)
-    assert 0.9 < np.mean(covered) < 0.98
-    assert 0.9 < np.mean(accuracy_covered) < 0.98
-    assert np.mean(ranks_covered) > 0.93
-    assert np.mean(reliability) == pytest.approx(np.mean(correlation), abs=0.12)
-
-
-def test_alike_annotators_are_not_told_apart():
-    p_values = []
+def test_determinant_error_is_the_spread_over_crowds():
+    channels = symmetric([0.9, 0.8, 0.75, 0.7, 0.65, 0.6], 2)
+    values, errors = [], []
     for seed in range(40):
-        answers, _ = crowd(seed, symmetric(np.full(15, 0.75), 3), items=150, low=10)
-        found = rank_annotators(answers)
-        p_values.append(found.p_value)
-        # Even where no difference shows, one is possible: no interval is a point.
-        assert min(np.ptp(a.score_interval) for a in found.annotators) > 0.05
-        if not found.separated:
-            assert "cannot tell" in found.conclusion
-            assert found.findings[0].name == "cannot tell"
-    assert np.mean(np.array(p_values) < 0.05) <= 0.125
-    assert np.mean(np.array(p_values) < 0.5) == pytest.approx(0.5, abs=0.25)
+        one = reading.determinants(
+            reading.observe(asked(crowd(seed, channels, items=200)[0], 2)), Z
+        )
+        values.append(one.value[3])
+        errors.append(one.error[3])
+    assert np.std(values) == pytest.approx(np.mean(errors), rel=0.4)
+
+
+def test_chance_has_the_permutation_moments_of_plain_loops():
+    found = reading.observe(asked(crowd(10, symmetric([0.9, 0.8, 0.4], 3), items=30)[0], 3))
+    p = reading.chances(found)
+    rng = np.random.default_rng(0)
+    for a in range(3):
+        own = found.annotator == a
+        table, label = found.cavity[own].astype(float), found.label[own]
+        rows = np.arange(len(label))
+        drawn = [table[rows, rng.permutation(label)].sum() for _ in range(4000)]
+        z = (table[rows, label].sum() - np.mean(drawn)) / np.std(drawn)
+        assert stats.norm.isf(p[a] / 2) == pytest.approx(abs(z), rel=0.1, abs=0.1)
+
+
+@pytest.mark.parametrize("hard", [False, True])
+def test_alike_annotators_are_told_apart_at_the_stated_level(hard):
+    found = []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        matrix, truth = crowd(seed, symmetric(np.full(15, 0.75), 3), items=150, each=60)
+        fooled = (rng.random((150, 15)) < 0.7) & (rng.random(150) < 0.3)[:, None] & (matrix >= 0)
+        matrix = np.where(fooled & hard, ((truth + 1) % 3)[:, None], matrix)
+        found.append(reading.alike(reading.observe(asked(matrix, 3))))
+    assert np.mean(np.array(found) < 0.05) <= 0.12
+    assert (
+        reading.alike(
+            reading.observe(asked(crowd(0, symmetric(np.linspace(0.5, 0.9, 15), 3), 150, 60)[0], 3))
+        )
+        < 0.01
+    )
+
+
+def test_unlike_annotators_of_two_answers_an_item_are_told_apart():
+    matrix, _ = crowd(11, symmetric(np.linspace(0.4, 1.0, 10), 3), items=400)
+    rng = np.random.default_rng(0)
+    for i in range(400):
+        matrix[i, rng.permutation(10)[2:]] = -1
+    assert reading.alike(reading.observe(asked(matrix, 3))) < 0.01
 
 
 def test_random_answers_cannot_be_told_from_chance_and_others_can():
@@ -160,164 +283,270 @@ def test_random_answers_cannot_be_told_from_chance_and_others_can():
     for seed in range(60):
         channels = symmetric([0.8] * 6, 3)
         channels[0] = [0.5, 0.3, 0.2]
-        found = by_name(rank_annotators(crowd(seed, channels, items=80)[0]))
-        p_values.append(found[0].p_value)
-        assert found[3].p_value < 1e-3
-        assert "cannot be told from chance" not in found[3].remarks
-    p_values = np.sort(p_values)
+        p = reading.chances(reading.observe(asked(crowd(seed, channels, items=80)[0], 3)))
+        p_values.append(p[0])
+        assert p[3] < 1e-3
     uniform = (np.arange(60) + 0.5) / 60
-    assert np.abs(p_values - uniform).max() < 0.21  # Kolmogorov-Smirnov at 1%
+    assert np.abs(np.sort(p_values) - uniform).max() < 0.21  # Kolmogorov-Smirnov at 1%
 
 
-def test_two_classes_have_the_p_value_of_a_correlation():
-    answers, _ = crowd(3, varied(3, 5, 2), items=40, low=8)
-    found = by_name(rank_annotators(answers))
-    rows = records_by_hand(answers, 2)
-    for a in range(5):
-        label, share = np.array([(x, y[1]) for b, x, y in rows if b == a]).T
-        assert found[a].p_value == pytest.approx(stats.pearsonr(label, share).pvalue, rel=1e-6)
+def test_better_and_chance_exclude_each_other():
+    matrix, _ = crowd(12, symmetric(np.linspace(0.35, 0.95, 20), 3), items=100, each=12)
+    ranking = rank_annotators(asked(matrix, 3))
+    assert all(a.p_value < 0.05 for a in ranking.annotators if a.standing == "better")
+    for a in ranking.annotators:
+        assert not {"better", "cannot be told from chance"} <= set(a.remarks)
+        assert a.rank_interval[0] <= a.rank <= a.rank_interval[1]
 
 
-def test_always_the_commonest_class_is_worthless_to_the_score_only():
-    channels = symmetric([0.8] * 8, 2)
-    channels[0] = [1.0, 0.0]
-    answers, _ = crowd(4, channels, items=400, prior=[0.85, 0.15])
-    found = by_name(rank_annotators(answers))
-    assert found[0].p_value == 1.0
-    assert found[0].rank == 8
-    assert found[0].standing == "worse"
-    assert found[0].agreement > max(found[a].agreement for a in range(1, 8))
-
-
-def test_relabeller_is_named_and_keeps_its_score():
-    channels = symmetric([0.85] * 7, 3)
+def test_renaming_needs_evidence():
+    channels = symmetric([0.85] * 8, 3)
     channels[2] = channels[2][:, [1, 2, 0]]
-    answers, _ = crowd(5, channels, low=100)
-    answers = Answers(answers, tuple(range(300)), tuple("abcdefg"), ("x", "y", "z"))
-    found = by_name(rank_annotators(answers))
+    matrix, _ = crowd(13, channels, items=150)
+    found = by_name(rank_annotators(matrix))
     # Where the truth is class 0 the annotator says column 2 of the permuted channel.
-    assert found["c"].relabelling == {"x": "y", "y": "z", "z": "x"}
-    assert "'x' for 'y'" in found["c"].remarks[0]
-    assert abs(found["c"].score) < 0.5
-    assert all(found[name].relabelling is None for name in "abdefg")
+    assert found[2].renaming == {0: 1, 1: 2, 2: 0}
+    assert "0 for 1" in found[2].remarks[0]
+    assert all(found[a].renaming is None for a in range(8) if a != 2)
+    few = matrix.copy()
+    few[6:, 2] = -1
+    assert by_name(rank_annotators(asked(few, 3)))[2].renaming is None
+    determinants = [found[a].determinant.value for a in range(8)]
+    assert found[2].determinant.value > np.median(determinants) - 0.15
+    wins, count = np.array([9.0, 14.0, 3.0]), np.array([12.0, 14.0, 9.0])
+    exact = stats.binom.sf(wins - 1, count, 0.5)
+    bound = np.exp(reading._log_sign_test(wins, count))
+    assert (bound >= exact).all()
+    assert bound[1] == pytest.approx(exact[1])
 
 
-def test_a_copy_is_reported_and_nobody_else():
-    channels = varied(6, 20, 3, 0.6, 0.9)
-    channels[4] = symmetric([0.6], 3)
-    answers, _ = crowd(6, channels, low=150)
-    assert rank_annotators(answers).collusions == ()
-    both = (answers[:, 4] >= 0) & (np.random.default_rng(0).random(300) < 0.7)
-    answers[both, 9] = answers[both, 4]
-    found = rank_annotators(answers)
-    assert {(pair.first, pair.second) for pair in found.collusions} == {(4, 9)}
-    common = (answers[:, 4] >= 0) & (answers[:, 9] >= 0)
-    assert found.collusions[0].items == common.sum()
-    agreement = (answers[common, 4] == answers[common, 9]).mean()
-    assert found.collusions[0].agreement == pytest.approx(agreement)
-    assert found.collusions[0].expected < agreement - 0.1
+def test_reliability_survives_a_singular_annotator():
+    channels = symmetric(np.linspace(0.6, 0.95, 12), 2)
+    channels[0] = [[0.5, 0.5], [0.5, 0.5]]
+    matrix, _ = crowd(14, channels, items=400)
+    assert rank_annotators(matrix, by="determinant").reliability > 0.8
 
 
-def test_few_answers_stay_near_the_pool():
-    channels = symmetric(np.linspace(0.5, 0.95, 12), 2)
-    answers, _ = crowd(7, channels, items=200)
-    answers[2:, 11] = -1  # the best annotator, with two answers
-    found = by_name(rank_annotators(answers))
-    assert abs(found[11].score) < 0.2
-    assert found[11].rank_interval[1] - found[11].rank_interval[0] > 5
-    assert np.ptp(found[11].score_interval) > 2 * np.ptp(found[10].score_interval)
-    assert np.ptp(found[11].accuracy_interval) > 2 * np.ptp(found[10].accuracy_interval)
+# Copies -------------------------------------------------------------------------------------
 
 
-def test_by_accuracy_and_findings_on_a_rare_class():
-    # 0 is exact on the common classes and blind to the rare one; 1 is fair on all.
-    channels = symmetric([0.75] * 10, 3)
-    channels[0] = [[0.97, 0.03, 0], [0.03, 0.97, 0], [0.5, 0.5, 0]]
-    answers, _ = crowd(8, channels, items=1500, prior=[0.48, 0.48, 0.04])
-    by_score = rank_annotators(answers)
-    by_accuracy = rank_annotators(answers, by="accuracy")
-    assert by_score.annotators[-1].name == 0
-    assert by_accuracy.annotators[0].name == 0
-    assert by_accuracy.annotators[0].standing == "better"
-    assert "rare class" in {finding.name for finding in by_score.findings}
-    assert "rare class" not in {finding.name for finding in by_accuracy.findings}
+def test_e_value_equals_the_definition_in_plain_loops():
+    answers = asked(crowd(15, symmetric([0.9, 0.7, 0.6, 0.8], 2), items=25)[0], 2)
+    pairs = pair_evidence(answers)
+    model, q = _easy_or_hard(answers.item, answers.annotator, answers.label, 25, 4, 2)
+    channel, q = np.exp(np.asarray(model.log_channels, float)), np.asarray(q, float)
+    table = {
+        (i, a): label
+        for i, a, label in zip(answers.item, answers.annotator, answers.label, strict=True)
+    }
+    c0 = pairs.background
+    for k, (a, b) in enumerate(zip(pairs.first, pairs.second, strict=True)):
+        products, expected = np.ones(len(COUPLINGS)), 0.0
+        for i in range(25):
+            la, lb = table[i, a], table[i, b]
+            without = q[i] / channel[a, la] / channel[b, lb]
+            without /= without.sum()
+            d = [sum(without * channel[a, j] * channel[b, j]) for j in range(2)]
+            n = [sum(without * np.minimum(channel[a, j], channel[b, j])) for j in range(2)]
+            ratio = n[la] / d[la] if la == lb else (1 - sum(n)) / (1 - sum(d))
+            expected += sum(d) / 25
+            c = np.array(COUPLINGS)
+            products *= (1 + (c0 + (1 - c0) * c) * (ratio - 1)) / (1 + c0 * (ratio - 1))
+        assert pairs.log_evidence[k] == pytest.approx(np.log(products.mean()), abs=2e-3)
+        assert pairs.expected[k] == pytest.approx(expected, abs=1e-4)
+        assert pairs.items[k] == 25
+    assert len(pairs.first) == 6
 
 
-def test_order_of_items_and_annotators_does_not_matter():
-    answers, _ = crowd(9, varied(9, 9, 3), items=80, low=30)
-    rng = np.random.default_rng(0)
-    items, people = rng.permutation(80), rng.permutation(9)
-    first = by_name(rank_annotators(answers))
-    second = by_name(rank_annotators(answers[items][:, people]))
-    for position, a in enumerate(people):
-        assert second[position].score == pytest.approx(first[a].score, abs=1e-10)
-        assert second[position].rank == first[a].rank
-        assert second[position].p_value == pytest.approx(first[a].p_value, abs=1e-10)
+def test_a_copy_is_found_and_nobody_else():
+    matrix, _ = crowd(16, symmetric(np.linspace(0.6, 0.9, 20), 3), items=300, each=150)
+    assert find_collusion(asked(matrix, 3)).flagged == ()
+    both = np.flatnonzero(matrix[:, 4] >= 0)[:60]
+    matrix[:, 9] = -1
+    matrix[both, 9] = matrix[both, 4]
+    ranking = rank_annotators(asked(matrix, 3))
+    (pair,) = ranking.collusion.flagged
+    assert {pair.first, pair.second} == {4, 9}
+    assert pair.items == 60
+    assert pair.agreement == 1.0
+    assert "nor who copied" in pair.message
+    assert {f.name: f.level for f in ranking.findings}["collusion"] == "warning"
 
 
-def test_prepare_keeps_names_and_repeats():
-    answers = prepare(
-        ["q2", "q1", "q1", "q1"], [7, 7, 3, 7], ["no", "yes", "no", "yes"], classes=["yes", "no"]
-    )
-    np.testing.assert_array_equal(answers.matrix, [[1, 0], [-1, 1]])
+def test_a_shared_favourite_is_not_copying():
+    found = 0
+    for seed in range(10):
+        channels = symmetric([0.75] * 12, 3)
+        channels[:2] = [[0.95, 0.03, 0.02], [0.85, 0.1, 0.05], [0.85, 0.05, 0.1]]
+        found += len(find_collusion(asked(crowd(seed, channels, 200, 120)[0], 3)).flagged)
+    assert found <= 1
+
+
+# The door -----------------------------------------------------------------------------------
+
+
+def test_columns_keep_names_and_repeats():
+    columns = (["q2", "q1", "q1", "q1"], [7, 7, 3, 7], ["no", "yes", "no", "yes"])
+    answers = answers_from_columns(*columns, classes=["yes", "no"])
     assert (answers.items, answers.annotators) == (("q1", "q2"), (3, 7))
     assert answers.classes == ("yes", "no")
+    np.testing.assert_array_equal(answers.item, [0, 0, 1])
+    np.testing.assert_array_equal(answers.label, [1, 0, 1])
 
 
-def test_unjudged_items_and_annotators_are_reported():
-    answers, _ = crowd(10, varied(10, 5, 2), items=50)
-    lonely = np.full((1, 6), -1)
-    lonely[0, 5] = 1
-    answers = np.vstack([np.column_stack([answers, np.full(50, -1)]), lonely])
-    before = answers.copy()
-    found = rank_annotators(answers)
-    np.testing.assert_array_equal(answers, before)
-    assert found.unjudged == (5,)
-    assert {f.name: f.value for f in found.findings}["no peers"] == 1
-    row = found.to_dict()["annotators"][0]
-    assert (row["rank"], row["annotator"]) == (1, found.annotators[0].name)
+@pytest.mark.parametrize(("repeats", "label"), [("first", "x"), ("last", "z"), ("majority", "y")])
+def test_repeats(repeats, label):
+    columns = ("iiiiik", "aaaaab", "xyyzzx")
+    answers = answers_from_columns(*map(list, columns), repeats=repeats)
+    assert answers.classes[answers.label[0]] == label
+    assert len(answers.item) == 2
 
 
-def test_observations_that_say_nothing_cannot_tell():
-    answers, _ = crowd(11, varied(11, 12, 3), items=90, low=30)
-    noise = np.random.default_rng(0).normal(size=(90, 4))
-    found = rank_annotators(answers, noise, RBF(2.0))
-    assert not found.separated
-
-
-@pytest.mark.parametrize(
-    ("answers", "options", "message"),
-    [
-        (np.zeros((3, 3)), {}, "as ints with -1"),
-        (np.array([[0, -2, 1]]), {}, "got -2"),
-        (np.array([[0, 3, 1]]), {"num_classes": 3}, r"0\.\.2, got 3"),
-        (np.zeros((4, 3), int), {}, "two classes or more, got 1"),
-        (np.array([[0, 1], [1, 0], [1, 1]]), {}, "two peers only judge each other"),
-        (np.array([[0, -1, -1], [-1, 1, -1]]), {}, "expected items with answers of two"),
-        (np.array([[0, 1, 1], [1, 0, 1]]), {"num_classes": 3}, "class 2 is never reported"),
-        (np.array([[0, 1, 1], [1, 0, 1]]), {"by": "skill"}, "by='score' or by='accuracy'"),
-        (np.array([[0, 1, -1], [1, -1, 0], [-1, 0, 1]]), {"by": "accuracy"}, "contradict"),
-    ],
-)
-def test_refusals(answers, options, message, unchecked):
-    with pytest.raises(ValueError, match=message):
-        rank_annotators(answers, **options)
+def test_abstentions_are_an_outcome_of_their_own():
+    answers = answers_from_columns([1, 1, 2], ["a", "b", "a"], [-1, 0, 1], abstain=[-1])
+    assert answers.classes == (0, 1)
+    np.testing.assert_array_equal(answers.label, [2, 0, 1])
+    with pytest.raises(ValueError, match="no label is one"):
+        answers_from_columns([1, 1], ["a", "b"], [0, 1], abstain=["skip"])
 
 
 @pytest.mark.parametrize(
     ("columns", "options", "message"),
     [
-        ((["i", "i"], ["a", "a"], ["x", "y"]), {}, "one answer an annotator and item, got 'x'"),
+        ((["i", "i"], ["a", "a"], ["x", "y"]), {}, "one answer an annotator and item, got 'y'"),
         ((["i", None], ["a", "b"], ["x", "y"]), {}, "item: 1 of 2 labels missing"),
         ((["i"], ["a", "b"], ["x", "y"]), {}, "expected 1 records"),
         ((["i", "k"], ["a", 1], ["x", "y"]), {}, "annotator: expected values of one type"),
+        ((["i", "k"], ["a", "b"], ["x", "y"]), {"classes": ["x"]}, "'y'"),
+        ((["i", "k"], ["a", "b"], ["x", "y"]), {"repeats": "best"}, "repeats: expected"),
     ],
 )
-def test_prepare_refuses(columns, options, message):
+def test_columns_refused(columns, options, message, unchecked):
     with pytest.raises(ValueError, match=message):
-        prepare(*columns, **options)
+        answers_from_columns(*columns, **options)
 
 
-def test_prepare_drops_missing_rows():
-    answers = prepare(["i", "k"], ["a", "b"], ["x", None], missing="drop")
-    assert answers.items == ("i",)
+@pytest.mark.parametrize(
+    ("matrix", "options", "message"),
+    [
+        (np.zeros((3, 3)), {}, "as ints with -1"),
+        (np.array([[0, -2, 1]]), {}, "got -2"),
+        (np.array([[0, 3, 1]]), {"num_classes": 3}, r"0\.\.2, got 3"),
+        (np.zeros((4, 3), int), {}, "two classes or more, got 1"),
+        (np.array([[0, 1], [1, 0], [1, 1]]), {}, "got 2 of 2: two only judge each other"),
+        (np.array([[0], [1]]), {}, "items that two annotators or more labelled"),
+        (np.array([[0, -1, -1], [-1, 1, -1]]), {}, "items that two annotators or more labelled"),
+        (np.array([[0, 1, 1], [1, 0, 1]]), {"by": "skill"}, "by: expected one of"),
+        (np.array([[0, 1, 1]] * 9), {"by": "determinant"}, "only ever gives one label"),
+    ],
+)
+def test_refusals(matrix, options, message, unchecked):
+    with pytest.raises(ValueError, match=message):
+        rank_annotators(matrix, **options)
+
+
+def test_constant_annotators_lone_items_and_rare_classes_are_findings_not_crashes():
+    matrix, _ = crowd(17, symmetric([0.9, 0.8, 0.7, 0.6, 0.9], 2), items=60)
+    matrix = np.column_stack([matrix, np.ones(60, int), np.full(60, -1)])
+    matrix = np.vstack([matrix, [-1, -1, -1, 0, -1, -1, -1]])
+    matrix[0, 0] = 2  # a class that occurs once
+    before = matrix.copy()
+    ranking = rank_annotators(asked(matrix, 3), by="determinant")
+    np.testing.assert_array_equal(matrix, before)
+    assert ranking.unjudged == (6,)
+    found = {f.name: f for f in ranking.findings}
+    assert found["no peers"].value == 1
+    assert found["one label"].level == "warning"
+    assert "rare class" in found
+    constant = ranking.annotators[-1]
+    assert (constant.name, constant.only_label, constant.determinant) == (5, 1, None)
+    assert constant.remarks[0] == "only says 1: see its accuracy"
+    rows = ranking.records()
+    assert [row["rank"] for row in rows] == list(range(1, 7))
+    assert rows[-1]["determinant"] is None
+    assert all(np.isfinite([a.log_score.value, a.accuracy.low]).all() for a in ranking.annotators)
+    constants = np.array([[0, 1, 1]] * 9)
+    assert len(rank_annotators(constants).annotators) == 3
+
+
+def test_order_of_items_and_annotators_does_not_matter():
+    matrix, _ = crowd(18, symmetric(np.linspace(0.5, 0.9, 9), 3), items=80, each=50)
+    rng = np.random.default_rng(0)
+    items, people = rng.permutation(80), rng.permutation(9)
+    first = by_name(rank_annotators(matrix, num_classes=3))
+    second = by_name(rank_annotators(matrix[items][:, people], num_classes=3))
+    for position, a in enumerate(people):
+        assert second[position].log_score.value == pytest.approx(first[a].log_score.value, abs=2e-3)
+        assert second[position].p_value == pytest.approx(first[a].p_value, abs=2e-3)
+
+
+def test_x64_gives_the_same():
+    matrix, _ = crowd(19, symmetric(np.linspace(0.5, 0.9, 6), 2), items=50)
+    first = by_name(rank_annotators(matrix))
+    with jax.enable_x64(True):
+        second = by_name(rank_annotators(matrix))
+    for a in range(6):
+        assert first[a].log_score.value == pytest.approx(second[a].log_score.value, abs=1e-4)
+
+
+def test_inferred_labels_are_rows_for_a_file():
+    matrix, truth = crowd(20, symmetric([0.9, 0.8, 0.7, 0.7, 0.6], 3), items=200)
+    found = infer_labels(matrix)
+    assert (found.probabilities.argmax(axis=1) == truth).mean() > 0.85
+    row = found.records()[0]
+    assert list(row) == ["item", "label", "probability", "answers", "p(0)", "p(1)", "p(2)"]
+    assert row["p(0)"] + row["p(1)"] + row["p(2)"] == pytest.approx(1.0, abs=1e-5)
+
+
+def test_nothing_has_the_size_of_items_times_annotators():
+    rng = np.random.default_rng(21)
+    items, m, n = 200_000, 5_000, 400_000
+    item = np.sort(rng.integers(0, items, n)).astype(np.int32)
+    annotator = rng.integers(0, m, n).astype(np.int32)
+    label = rng.integers(0, 2, n).astype(np.int32)
+    shapes = dict(m=m, classes=2)
+    start, ones = jnp.ones((items, 2)) / 2, jnp.ones(items)
+    lowered = fit.lower(start, item, annotator, label, ones, ones, **shapes)
+    analysis = lowered.compile().memory_analysis()
+    assert analysis.temp_size_in_bytes < 50e6  # items times annotators is 1e9
+    found = reading.observe(
+        Answers(item, annotator, label, tuple(range(items)), tuple(range(m)), (0, 1))
+    )
+    assert found.cavity.shape == (n, 2)
+
+
+# Crowds that others made --------------------------------------------------------------------
+
+
+def test_a_public_crowd_is_ranked_better_than_by_agreement(shared_data):
+    with np.load(shared_data / "crowd_more" / "bluebird.npz") as arrays:
+        columns = [arrays[key] for key in ("item", "annotator", "label")]
+        truth = arrays["truth"]
+    answers = answers_from_columns(*columns)
+    ranking = rank_annotators(answers)
+    right = columns[2] == truth[columns[0]]
+    accuracy = np.bincount(columns[1], right) / np.bincount(columns[1])
+    true = [accuracy[a.name] for a in ranking.annotators]
+    score = stats.spearmanr([a.log_score.value for a in ranking.annotators], true).statistic
+    agreement = stats.spearmanr([a.agreement for a in ranking.annotators], true).statistic
+    assert score > 0.93 > agreement + 0.1
+    inside = [
+        a.accuracy.low <= t <= a.accuracy.high
+        for a, t in zip(ranking.annotators, true, strict=True)
+    ]
+    assert np.mean(inside) > 0.85
+    inferred = infer_labels(answers).probabilities.argmax(axis=1)
+    ones = np.bincount(columns[0], columns[2] == 1)
+    majority_vote = 2 * ones > np.bincount(columns[0])
+    assert (inferred == truth).mean() > (majority_vote == truth).mean()
+
+
+def test_readings_are_drawn_with_intervals_and_answers():
+    figure = pytest.importorskip("matplotlib.figure").Figure()
+    axes = figure.subplots()
+    from jgram.cli.plots import plot_annotators
+
+    bounds = [(-0.5, -0.1), (np.nan, np.nan)]
+    plot_annotators(axes, ["ann", "b$b"], [-0.3, np.nan], bounds, [120, 7], average=-0.4)
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["ann  (120)", r"b\$b  (7)"]
+    assert "only ever" in axes.texts[0].get_text()

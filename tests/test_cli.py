@@ -251,20 +251,42 @@ def test_issues_of_changes_are_numbered_by_their_last_record(jgram):
 
 
 def test_annotators_are_ranked_by_their_peers(jgram, folder):
-    result = jgram("annotators answers.csv --annotator who --out annotators.csv")
+    line = "annotators answers.csv --annotator who --out annotators.csv --labels-out labels.csv"
+    result = jgram(f"{line} --plot them.png")
     assert result.exit_code == 0, result.stderr
-    assert "5 annotators, 2 classes, by score" in result.stdout
+    assert "5 annotators, 2 classes" in result.stdout
+    assert "ranked by log score: how well" in result.stdout
     assert "Of 5 annotators" in result.stdout
     with (folder / "annotators.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert [row["annotator"] for row in rows] == ["ann", "bob", "cyd", "dan", "eve"]
+    with (folder / "labels.csv").open() as file:
+        labels = list(csv.DictReader(file))
+    assert len(labels) == 300
+    assert float(labels[0]["p(no)"]) + float(labels[0]["p(yes)"]) == pytest.approx(1.0)
+    assert (folder / "them.png").stat().st_size > 1000
     record = strict(jgram("annotators matrix.npz --answers answers --json").stdout)
-    assert [row["annotator"] for row in record["annotators"]] == [0, 1, 2, 3, 4]
-    assert [row["score"] for row in record["annotators"]] == [
-        pytest.approx(float(row["score"])) for row in rows
+    assert [row["name"] for row in record["annotators"]] == [0, 1, 2, 3, 4]
+    assert [row["log_score"]["value"] for row in record["annotators"]] == [
+        pytest.approx(float(row["log_score"]), abs=1e-3) for row in rows
     ]
+    assert record["separated"] is True
     by = strict(jgram("annotators answers.csv --annotator who --by accuracy --json").stdout)
     assert by["by"] == "accuracy"
+
+
+def test_abstentions_and_repeats_of_annotators(jgram, folder):
+    lines = ["item,annotator,label"]
+    for i in range(60):
+        lines += [f"{i},{who},{'yes' if i % 2 else 'no'}" for who in ("ann", "bob")]
+        lines += [f"{i},cyd,{'yes' if i % 2 else 'skip'}", f"{i},dan,{'no' if i % 3 else 'yes'}"]
+    (folder / "votes.csv").write_text("\n".join([*lines, "0,dan,yes", "1,dan,no"]))
+    (folder / "twofold.csv").write_text("\n".join([*lines, "0,dan,no"]))
+    shown = jgram("annotators votes.csv --abstain skip").stdout
+    assert "only says 'yes'" in shown
+    assert "coverage" in shown
+    assert jgram("annotators twofold.csv --abstain skip").exit_code == 2
+    assert jgram("annotators twofold.csv --abstain skip --repeats last").exit_code in (0, 3)
 
 
 def test_annotators_alike_exit_3(jgram):

@@ -14,7 +14,12 @@ ROOT = Path(__file__).parents[1]
 
 
 def run_python(code: str, *arguments: str, **options) -> subprocess.CompletedProcess:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), **options.pop("env", {})}
+    environment = {
+        **os.environ,
+        "PYTHONUNBUFFERED": "",
+        "PYTHONPATH": str(ROOT),
+        **options.pop("env", {}),
+    }
     command = [sys.executable, "-c", code, *arguments]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **options}
     return subprocess.run(command, env=environment, check=False, **pipes)
@@ -43,6 +48,11 @@ def test_help_does_not_wait_for_heavy_imports(arguments):
     )
     done = run_python(code, *arguments)
     assert done.stdout.splitlines()[-1] == "HEAVY []"
+
+
+def test_help_is_in_groups():
+    shown = run_python(MAIN, "rank", "--help", env={"COLUMNS": "80"}).stdout
+    assert all(f"─ {title} ─" in shown for title in ("Input", "Observations", "Uncertainty"))
 
 
 def test_narrow_help_cuts_no_option():
@@ -112,8 +122,9 @@ def test_a_disk_that_fills_leaves_the_old_file(tmp_path):
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_nobody_reads_to_the_end():
-    code = INSTEAD.format("for i in range(100_000): say(f'line {i}')")
+@pytest.mark.parametrize("body", ["for i in range(99_999): say(f'line {i}')", "print('answer')"])
+def test_nobody_reads_to_the_end(body):
+    code = INSTEAD.format(body)
     reader, writer = os.pipe()
     os.close(reader)
     done = run_python(code, stdout=writer)
@@ -122,9 +133,10 @@ def test_nobody_reads_to_the_end():
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
-def test_an_answer_that_cannot_be_written_is_said():
+@pytest.mark.parametrize("body", ["say('an answer')", "print('an answer')"])
+def test_an_answer_that_cannot_be_written_is_said(body):
     with open("/dev/full", "w") as full:
-        done = run_python(INSTEAD.format("say('an answer')"), stdout=full)
+        done = run_python(INSTEAD.format(body), stdout=full)
     assert (done.returncode, done.stderr) == (2, "jgram: No space left on device\n")
 
 
@@ -143,6 +155,14 @@ def test_only_the_command_keeps_compiled_programs(tmp_path):
     assert (broken.stdout, broken.stderr) == ("None\n", "")
     own = run_python(SHOW_CACHE.format(prepare), env={"JAX_COMPILATION_CACHE_DIR": "mine"})
     assert own.stdout == "mine\n"
+
+
+def test_a_cache_that_cannot_be_written_is_left_alone(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
+    monkeypatch.setattr("os.access", lambda *_: False)
+    process._keep_compiled_programs()
+    assert "JAX_COMPILATION_CACHE_DIR" not in os.environ
 
 
 def test_the_oldest_programs_are_forgotten(tmp_path, monkeypatch):

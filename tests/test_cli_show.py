@@ -109,7 +109,9 @@ def test_a_file_is_there_whole_or_as_it_was(tmp_path):
     assert caught.value.filename == str(path)
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
+    before = path.stat().st_ino
     write_records(path, "", [{"row": 3, "label": "é"}])
+    assert path.stat().st_ino != before  # renamed over, not written into
     assert path.read_text(encoding="utf-8") == "row,label\n3,é\n"
     assert path.stat().st_mode & 0o777 == 0o640
     assert list(tmp_path.iterdir()) == [path]

@@ -152,3 +152,11 @@ def test_positional_estimator_against_loops():
     ours = sample_size.positional_determinant(x_hat, y, 3, 0.5)
     np.testing.assert_allclose(ours, np.linalg.det(matrix), rtol=1e-4)
     assert (np.diag(matrix) == 1).all()  # whatever the data
+
+
+def test_adjustment_and_groups():
+    assert statistics.holm({}) == {}
+    assert statistics.holm({"a": 0.5, "b": 0.9}) == {"a": 1.0, "b": 1.0}
+    separate = {frozenset(pair): 0.0 for pair in ("ab", "ac", "bc")}
+    assert statistics.tie_groups(list("abc"), separate) == [["a"], ["b"], ["c"]]
+    assert statistics.tie_groups(list("abc"), dict.fromkeys(separate, 1.0)) == [["a", "b", "c"]]

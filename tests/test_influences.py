@@ -61,6 +61,17 @@ def test_weighted_records_leave_with_their_weight():
         assert change == pytest.approx(float(expected), abs=1e-10)
 
 
+@pytest.mark.parametrize("name", ["linear", "rbf"])
+def test_contributions_are_the_gradient_in_weights(name):
+    with jax.enable_x64(True):
+        kernel, y = double(name)
+        slope = jax.grad(
+            lambda w: jgram.plugin_log_score(X_HAT, y, kernel, num_classes=D, weights=w)
+        )
+        parts = contributions(jgram.influences.linearise(X_HAT, y, kernel), X_HAT)
+        np.testing.assert_allclose(parts, N * slope(jnp.ones(N)), atol=1e-9)
+
+
 def test_a_class_of_one_record_cannot_lose_it():
     x_hat, y = np.array([0, 0, 0, 1, 1, 2]), np.array([0, 0, 1, 1, 2, 2])
     change = jgram.influences.leave_one_out(

@@ -1,12 +1,13 @@
 """Uncertainty: against bootstrap, simulation and brute-force permutation."""
 
+from statistics import NormalDist
+
 import jax
 import numpy as np
 import pytest
 
 import jgram
 from jgram import noise, uncertainty
-from jgram.report import holm, tie_groups
 from jgram.uncertainty import uncertainties
 
 DELTA, KEY = jgram.delta, jax.random.key(0)
@@ -48,6 +49,17 @@ def test_standard_error_is_that_of_fresh_samples_and_of_the_bootstrap():
     assert resampled.standard_error == pytest.approx(errors[-1], rel=0.2)
     low, high = resampled.interval
     assert low < scores[-1] < high
+
+
+def test_bootstrap_interval_reflects_the_draws_at_the_score():
+    _, x_hat, y = categorical(60)
+    own = uncertainties({"": x_hat}, y, jgram.Delta(3))[""].log_score
+    found = jgram.bootstrap(KEY, x_hat, y, jgram.Delta(3), draws=200, confidence=0.8)
+    drawn = np.sort(found.draws[np.isfinite(found.draws)])
+    assert found.bias == pytest.approx(drawn.mean() - own)
+    below, above = (own - np.array(found.interval)[::-1]) + own
+    assert np.mean(drawn < below) == pytest.approx(0.1, abs=0.01)
+    assert np.mean(drawn > above) == pytest.approx(0.1, abs=0.01)
 
 
 @pytest.mark.parametrize("kernel", [jgram.RBF(2.0), jgram.linear])
@@ -98,6 +110,27 @@ def test_comparison_is_the_ratio_of_determinants_whatever_the_experiment():
     reverse = compare(reports[0.3], reports[0.1], y, jgram.Delta(d))
     assert reverse.log_ratio == pytest.approx(-found.log_ratio)
     assert reverse.probability == pytest.approx(1 - found.probability)
+
+
+def test_p_value_is_that_of_the_jackknifed_normalised_scores():
+    n, d = 300, 3
+    rng = np.random.default_rng(5)
+    truth = np.arange(n) % d
+    first, second, y = (
+        np.where(rng.random(n) < share, rng.integers(0, d, n), truth) for share in (0.2, 0.4, 0.2)
+    )
+
+    def difference(kept):
+        tables = [np.histogram2d(y[kept], x[kept], bins=d)[0] for x in (first, second)]
+        values = [d * abs(np.linalg.det(table / kept.sum())) ** (1 / d) for table in tables]
+        return values[0] - values[1]
+
+    left = np.array([difference(np.arange(n) != i) for i in range(n)])
+    z = difference(np.ones(n, bool)) / ((n - 1) / np.sqrt(n) * left.std(ddof=1))
+    assert 1 < abs(z) < 3  # where the p-value says something
+    found = compare(first, second, y, jgram.Delta(d))
+    assert NormalDist().inv_cdf(found.probability) == pytest.approx(z, rel=0.03)
+    assert found.p_value == pytest.approx(2 * NormalDist().cdf(-abs(z)), rel=0.1)
 
 
 def test_comparisons_without_a_score_are_said_not_invented():
@@ -201,14 +234,6 @@ def test_padding_changes_nothing():
         assert found.log_score == pytest.approx(float(alone.log_score), abs=1e-9)
         own = np.asarray(alone.influence)[np.arange(77), x_hat]
         np.testing.assert_allclose(found.contributions, 2 * (own - 3), atol=1e-8)
-
-
-def test_adjustment_and_groups():
-    assert holm({}) == {}
-    assert holm({"a": 0.5, "b": 0.9}) == {"a": 1.0, "b": 1.0}
-    separate = {frozenset(pair): 0.0 for pair in ("ab", "ac", "bc")}
-    assert tie_groups(list("abc"), separate) == [["a"], ["b"], ["c"]]
-    assert tie_groups(list("abc"), dict.fromkeys(separate, 1.0)) == [["a", "b", "c"]]
 
 
 @pytest.mark.parametrize(

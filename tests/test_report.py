@@ -1,6 +1,10 @@
-"""The front door: any labels in, an explained record out."""
+"""The front door: reports of any kind in, an explained score or ranking out."""
 
 import json
+import sys
+from dataclasses import fields, is_dataclass
+from math import isfinite
+from types import MappingProxyType
 
 import jax
 import numpy as np
@@ -8,182 +12,374 @@ import pandas as pd
 import pytest
 
 import jgram
-from jgram.uncertainty import uncertainties
-from tests.test_noise import categorical, numeric
+from jgram import arrays, contrasts, kernels, scores, uncertainty
+from jgram.data import prepare_table, to_data, to_json
+from jgram.observed import observe
+from jgram.report import compare, rank_reports, score
+from jgram.table_kernel import TableKernel
+from tests.components import Cosine, Laplacian
 
-KEY = jax.random.key(0)
+N, D = 120, 3
 NAMES = np.array(["cat", "dog", "fox"])
+ROWS = np.arange(N)
+TRUTH = np.random.default_rng(0).integers(0, D, N)
+LEVEL = TRUTH + np.random.default_rng(1).normal(0, 0.4, N)
+COLOUR = np.array(["red", "green", "blue"])[TRUTH]
+
+
+def wrong(share, seed=0):
+    """The truth with a share of the labels replaced at random."""
+    rng = np.random.default_rng(seed)
+    return np.where(rng.random(N) < share, rng.integers(0, D, N), TRUTH)
+
+
+TABLE = prepare_table(LEVEL).points
+KERNEL = TableKernel.of(TABLE)
+GOOD, FAIR, BAD = wrong(0.05, 1), wrong(0.3, 2), wrong(0.75, 3)
+NOISE, DICE = (np.random.default_rng(seed).permutation(TRUTH) for seed in (2, 3))
+
+
+def numbers_in(record):
+    """Every number in a record, those of its parts included."""
+    if is_dataclass(record):
+        record = {field.name: getattr(record, field.name) for field in fields(record)}
+    if isinstance(record, dict):
+        record = list(record.values())
+    if isinstance(record, list | tuple):
+        return [number for part in record for number in numbers_in(part)]
+    return [record] if isinstance(record, float) else []
+
+
+def sound(ranking):
+    """A ranking without NaN or infinity, whose statements do not contradict each other."""
+    assert all(isfinite(number) for number in numbers_in(ranking))
+
+    def refuse(constant):
+        raise AssertionError(constant)
+
+    assert json.loads(to_json(ranking), parse_constant=refuse) == to_data(ranking)
+    place = {report.name: at for at, report in enumerate(ranking.reports)}
+    for pair in ranking.pairs:
+        if pair.separated:
+            assert place[pair.better] < place[pair.worse]
+            assert pair.better not in ranking.inside_noise
+        assert 0 <= pair.p_value <= pair.adjusted_p_value + 0.02 <= 1.02
+    assert not set(ranking.most_reliable) & set(ranking.inside_noise)
+    for report in ranking.reports:
+        assert 1 <= report.first_rank <= report.last_rank <= len(ranking.reports)
+    return ranking
+
+
+def in_order(ranking):
+    return [report.name for report in ranking.reports]
+
+
+# One report ---------------------------------------------------------------------------------
 
 
 def test_a_report_says_what_the_definition_says():
-    _, x_hat, y = categorical(300)
-    report = jgram.score(NAMES[x_hat], y, jgram.delta, key=KEY, draws=99)
-    table = np.asarray(jgram.gram_matrix.joint_table(x_hat, y), float) / 300
+    report = score(NAMES[GOOD], COLOUR)
+    table = np.zeros((D, D))
+    np.add.at(table, (np.unique(COLOUR, return_inverse=True)[1], GOOD), 1 / N)
     gram = table.T @ table
     assert report.log_score == pytest.approx(np.linalg.slogdet(gram)[1])
     assert report.score == pytest.approx(np.linalg.det(gram))
-    assert report.counts_log_score == pytest.approx(np.linalg.slogdet(300**2 * gram)[1])
+    assert report.counts_log_score == pytest.approx(np.linalg.slogdet(N**2 * gram)[1])
     assert report.normalised_score == pytest.approx(3 * np.linalg.det(gram) ** (1 / 6))
     assert report.hadamard_ratio == pytest.approx(np.linalg.det(gram) / np.prod(np.diag(gram)))
-    assert report.class_counts == dict(zip(NAMES, np.bincount(x_hat), strict=True))
-    assert (report.rank, report.num_classes, report.num_records) == (3, 3, 300)
+    assert report.class_counts == dict(zip(NAMES, np.bincount(GOOD), strict=True))
+    assert (report.rank, report.num_classes, report.num_records) == (D, D, N)
     assert report.interval[0] < report.log_score < report.interval[1]
     assert report.kernel == "delta(num_outcomes=3)"
-    assert report.floor.p_value == 0.01
+    assert report.seen == pytest.approx(D - 1, abs=0.2)
+    assert report.noise_p_value < 1e-6
     assert report.reason is None
     assert report.findings == ()
 
 
 def test_names_codes_and_containers_score_the_same():
-    _, x_hat, y = categorical(200)
-    expected = jgram.score(x_hat, y, jgram.delta).log_score
+    expected = score(GOOD, COLOUR).log_score
     for labels in (
-        NAMES[x_hat].tolist(),
-        pd.Series(NAMES[x_hat], dtype="string"),
-        pd.Series(pd.Categorical(NAMES[x_hat])),
-        pd.Series(x_hat, dtype="Int64"),
-        jax.numpy.asarray(x_hat),
-        np.eye(3)[x_hat],
+        NAMES[GOOD].tolist(),
+        pd.Series(NAMES[GOOD], dtype="string"),
+        pd.Series(pd.Categorical(NAMES[GOOD])),
+        pd.Series(GOOD, dtype="Int64"),
+        jax.numpy.asarray(GOOD),
+        np.eye(D)[GOOD],
     ):
-        assert jgram.score(labels, y, jgram.delta).log_score == pytest.approx(expected)
-
-
-def test_the_kernel_follows_the_observations():
-    _, x_hat, y = numeric(150)
-    assert jgram.score(x_hat, y).kernel.startswith("rbf(bandwidth=")
-    assert jgram.score(x_hat, NAMES[x_hat]).kernel == "delta(num_outcomes=3)"
+        assert score(labels, COLOUR).log_score == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
     ("x_hat", "y", "options", "name", "words"),
     [
-        (np.arange(40) % 2, np.arange(40) % 3, {"classes": [0, 1, 2]}, "never reported", "class 2"),
-        (np.arange(40) % 10, np.zeros((40, 8)) + np.arange(40)[:, None], {"kernel": jgram.linear},
+        (ROWS % 2, ROWS % 3, {"classes": [0, 1, 2]}, "never reported", "class 2"),
+        (ROWS % 10, np.zeros((N, 8)) + ROWS[:, None], {"kernel": jgram.linear},
          "too few features", "8 features cannot span 10 classes"),
-        (np.arange(40) % 3, np.arange(40) % 2, {"kernel": jgram.delta}, "too few outcomes",
-         "2 distinct"),
-        (np.arange(40) % 3, (np.arange(40) % 2) * 1.0, {}, "too few outcomes", "2 distinct"),
-        (np.arange(40) % 4, np.arange(40) % 4 + 1.0 * (np.arange(40) > 20),
-         {"kernel": lambda a, b: a * b}, "merged classes", "rank 1 of 4"),
-        (np.arange(40) % 2, np.arange(40.0), {"kernel": lambda a, b: -((a - b) ** 2)},
-         "not positive",
-         "not positive semi-definite"),
-        (np.zeros(40, int), np.arange(40.0), {"num_classes": 2}, "never reported", "class 1"),
-        (["yes"] * 40, np.arange(40.0), {}, "one class", "every record is reported as 'yes'"),
+        (ROWS % 3, ROWS % 2, {"kernel": jgram.delta}, "too few outcomes", "2 distinct"),
+        (ROWS % 3, ROWS % 2, {"kernel": jgram.rbf}, "too few outcomes", "2 distinct"),
+        (ROWS % 4, ROWS % 4 + 1.0 * (ROWS > 60), {"kernel": lambda a, b: a * b},
+         "merged classes", "rank 1 of 4"),
+        (ROWS % 2, ROWS * 1.0, {"kernel": lambda a, b: -((a - b) ** 2)},
+         "not positive", "not positive semi-definite"),
+        (0 * ROWS, ROWS * 1.0, {"num_classes": 2, "kernel": jgram.rbf}, "never reported",
+         "class 1"),
+        (["yes"] * N, ROWS * 1.0, {"kernel": jgram.rbf}, "one class",
+         "every record is reported as 'yes'"),
     ],
 )  # fmt: skip
 def test_where_there_is_no_score_the_reason_is_named(x_hat, y, options, name, words):
-    report = jgram.score(x_hat, y, **options)
+    report = score(x_hat, y, **options)
     assert report.log_score is None
     assert report.score == 0.0
     assert report.standard_error is None
     assert report.findings[0].name == name
     assert words in report.reason
     assert report.findings[0].advice
-    json.dumps(report.to_dict(), allow_nan=False)
+    assert all(isfinite(number) for number in numbers_in(report))
 
 
 def test_doubts_are_said_beforehand():
-    rng = np.random.default_rng(0)
-    x_hat = np.r_[np.zeros(60, int), np.ones(60, int), np.full(5, 2)]
-    noise = rng.integers(0, 3, 125)
-    found = {f.name: f for f in jgram.score(x_hat, noise, jgram.delta, key=KEY, draws=99).findings}
-    assert {"rare class", "near singular", "inside the noise"} <= set(found)
+    rare = np.where(ROWS < 5, 2, ROWS % 2)
+    found = {f.name: f for f in score(rare, NOISE.astype(str)).findings}
+    assert {"rare class", "near singular", "inside the noise", "volume of noise"} <= set(found)
     assert found["rare class"].value == 5
-    single = np.r_[x_hat[:120], 2]
-    alone = jgram.score(single, rng.integers(0, 3, 121), jgram.delta)
+    alone = score(np.where(ROWS < 1, 2, ROWS % 2), NOISE.astype(str))
     assert "no unbiased score" in alone.findings[0].message
     assert alone.bias is None
 
 
-def test_a_ranking_orders_separates_and_ties():
-    truth, noisy, y = categorical(3000, wrong=0.3)
-    rng = np.random.default_rng(5)
-    twin = np.where(rng.random(3000) < 0.3, rng.integers(0, 3, 3000), truth)
-    random = rng.integers(0, 3, 3000)
-    reports = {"random": random, "noisy": noisy, "truth": truth, "twin": twin}
-    ranking = jgram.rank_reports(reports, y, jgram.delta, key=KEY, draws=199)
-    names = [report.name for report in ranking.reports]
-    assert names[0] == "truth"
-    assert names[3] == "random"
-    assert sorted(ranking.tie_groups[1]) == ["noisy", "twin"]
-    assert ranking.separated
-    assert ranking.inside_noise == ("random",)
-    assert ranking.conclusion == ("truth is the most reliable; random cannot be told from noise.")
-    assert len(ranking.pairs) == 6
-    found = uncertainties(reports, y, jgram.delta)
+def test_a_missing_label_leaves_its_record_out():
+    gaps = [None if row % 4 == 0 else NAMES[label] for row, label in enumerate(GOOD)]
+    found = score(gaps, COLOUR)
+    kept = ROWS % 4 != 0
+    assert found.log_score == pytest.approx(score(GOOD[kept], COLOUR[kept]).log_score)
+    assert found.num_records == 90
+    assert [finding.name for finding in found.findings] == ["rare class", "missing labels"]
+
+
+# Several reports ----------------------------------------------------------------------------
+
+
+def test_a_ranking_orders_separates_and_says_what_is_kept():
+    reports = {"noise": NOISE, "bad": BAD, "good": GOOD}
+    ranking = sound(rank_reports(reports, LEVEL))
+    assert in_order(ranking) == ["good", "bad", "noise"]
+    assert ranking.conclusion == "good is the most reliable; noise cannot be told from noise."
+    assert ranking.most_reliable == ("good",)
+    assert ranking.inside_noise == ("noise",)
+    good, bad, noise = ranking.reports
+    assert (good.keeps, good.keeps_interval, good.first_rank, good.last_rank) == (1, (1, 1), 1, 1)
+    assert bad.keeps_interval[0] < 0.25 / 0.95 < bad.keeps_interval[1]
+    assert noise.keeps_interval[0] < 0 < noise.keeps_interval[1]
+    assert (bad.first_rank, noise.last_rank) == (2, 3)
+    assert [(p.better, p.worse) for p in ranking.pairs[:2]] == [("good", "bad"), ("good", "noise")]
+    assert ranking.seen == good.published.seen
+    assert (ranking.num_classes, ranking.num_records, ranking.block_length) == (D, N, 1)
+    # The published score is beside it, of the same binding.
+    with jax.enable_x64(True):
+        expected = uncertainty.uncertainties(reports, observe(KERNEL, TABLE))
     for report in ranking.reports:
-        assert report.log_score == found[report.name].log_score
-    for pair in ranking.pairs:
-        assert pair.adjusted_p_value >= pair.comparison.p_value
-    json.dumps(ranking.to_dict(), allow_nan=False)
+        assert report.published.log_score == pytest.approx(expected[report.name].log_score)
 
 
-def test_the_data_cannot_tell_is_an_answer():
-    truth, x_hat, y = categorical(60, wrong=0.2)
-    same = jgram.rank_reports({"a": x_hat, "b": x_hat.copy()}, y, jgram.delta)
-    assert not same.separated
-    assert same.conclusion == "The data cannot tell these reports apart."
-    assert same.tie_groups == (("a", "b"),)
-    rng = np.random.default_rng(0)
-    noise = {name: rng.permutation(truth) for name in "ab"}
-    pure = jgram.rank_reports(noise, y, jgram.delta, key=KEY, draws=99)
-    assert pure.conclusion == "The data cannot tell any of these reports from noise."
+def test_pairs_say_what_their_payoffs_say():
+    ranking = rank_reports({"bad": BAD, "good": GOOD}, LEVEL)
+    with jax.enable_x64(True):
+        observed = observe(KERNEL, TABLE)
+        found = contrasts.payoffs(observed, np.stack([GOOD, BAD]), num_classes=D)
+        one, two = np.asarray(found.means)
+        z = float(found.differences.sum() / np.sqrt((found.differences**2).sum()))
+    (pair,) = ranking.pairs
+    assert (pair.better, pair.worse, pair.num_records) == ("good", "bad", N)
+    assert pair.retention == pytest.approx(two / one)
+    assert pair.log_ratio == pytest.approx(4 * (D - 1) * (one - two) / (one + two))
+    assert pair.p_value == pytest.approx(2 * jax.scipy.stats.norm.sf(abs(z)))
+    assert pair.retention_interval[0] < pair.retention < pair.retention_interval[1]
+    assert pair.separated
+    assert pair.records_needed is None
+    assert ranking.reports[1].keeps == pytest.approx(two / one)
+    assert compare(BAD, GOOD, LEVEL, names=("bad", "good")) == pair
 
 
-def test_swapped_class_names_are_noticed():
-    truth, _, y = categorical(400)
-    swapped = np.array([1, 0, 2])[truth]
-    ranking = jgram.rank_reports({"a": NAMES[truth], "b": NAMES[swapped]}, y, jgram.delta)
-    assert [finding.name for finding in ranking.findings] == ["relabelling"]
-    assert "'cat' as 'dog'" in ranking.findings[0].message
-    assert ranking.reports[0].log_score == pytest.approx(ranking.reports[1].log_score)
+def test_a_third_report_never_turns_a_separated_pair():
+    two = rank_reports({"bad": BAD, "good": GOOD}, LEVEL).pairs[0]
+    for third in (NOISE, 0 * TRUTH, BAD, (BAD + 1) % D):
+        more = sound(rank_reports({"bad": BAD, "good": GOOD, "third": third}, LEVEL))
+        (pair,) = [p for p in more.pairs if {p.better, p.worse} == {"bad", "good"}]
+        assert (pair.better, pair.separated) == ("good", True)
+        assert pair.retention == pytest.approx(two.retention)
+        assert pair.p_value == pytest.approx(two.p_value)
 
 
-def test_conditional_independence_holds_where_it_should_and_fails_where_it_should():
-    rng = np.random.default_rng(0)
-    n, d, hits = 3000, 3, 0
-    kernel = jgram.Delta(d)
-    for trial in range(40):
-        rng = np.random.default_rng(trial)
-        truth = rng.integers(0, d, n)
-        noise = lambda share: np.where(rng.random(n) < share, rng.integers(0, d, n), truth)  # noqa: B023, E731
-        sources = {"left": (noise(0.2), kernel), "right": (noise(0.4), kernel)}
-        hits += (
-            jgram.findings.conditional_independence(noise(0.1), noise(0.3), sources).p_value < 0.05
-        )
-    assert hits <= 6  # 2 expected of 40
-    # A reporter who copies one of the observations shares its errors.
-    copied = np.where(rng.random(n) < 0.5, sources["right"][0], noise(0.3))
-    check = jgram.findings.conditional_independence(copied, noise(0.3), sources)
-    assert check.p_value < 1e-6
-    assert check.finding().level == "warning"
-    with pytest.raises(ValueError, match="two observations"):
-        jgram.findings.conditional_independence(copied, truth, {"left": sources["left"]})
+def test_the_key_moves_only_the_simultaneous_intervals():
+    one, two = (
+        rank_reports({"fair": FAIR, "good": GOOD}, LEVEL, key=jax.random.key(seed))
+        for seed in (0, 1)
+    )
+    assert one.pairs[0].retention_interval == two.pairs[0].retention_interval
+    low, other = (ranking.reports[1].keeps_interval[0] for ranking in (one, two))
+    assert low != other
+    assert low == pytest.approx(other, abs=0.02)
+
+
+def test_what_would_decide_a_pair_is_said():
+    ranking = sound(rank_reports({"one": wrong(0.3, 8), "two": wrong(0.4, 9)}, LEVEL))
+    (pair,) = ranking.pairs
+    assert not ranking.separated
+    assert pair.records_needed > N
+    assert ranking.conclusion == "The data cannot tell these reports apart."
+
+
+def test_blocks_of_time_are_judged_as_groups():
+    reports = {"fair": FAIR, "good": GOOD}
+    blocks = sound(rank_reports(reports, LEVEL, block_length=5))
+    groups = sound(rank_reports(reports, LEVEL, groups=ROWS // 5))
+    assert blocks.block_length == 5
+    assert blocks.pairs == groups.pairs
+    assert rank_reports(reports, LEVEL, block_length=None).block_length == 1  # nothing lasts
+
+
+# One pass -----------------------------------------------------------------------------------
+
+
+def test_one_ranking_resolves_the_kernel_once_and_the_classes_once(monkeypatch):
+    resolved, inferred = [], []
+    resolve, infer = kernels.RBF.resolve, arrays.infer_num_classes
+
+    def inferring(x_hat, num_classes):
+        inferred.extend([] if num_classes is not None else [x_hat])
+        return infer(x_hat, num_classes)
+
+    for name, module in list(sys.modules.items()):
+        if name.startswith("jgram.") and hasattr(module, "infer_num_classes"):
+            monkeypatch.setattr(module, "infer_num_classes", inferring)
+    monkeypatch.setattr(kernels.RBF, "resolve", lambda *args: resolved.append(1) or resolve(*args))
+    rank_reports({"noise": NOISE, "bad": BAD, "good": GOOD}, LEVEL, jgram.rbf)
+    assert len(resolved) == 1
+    assert len(inferred) <= 1
+
+
+def test_the_default_kernel_is_chosen_once(monkeypatch):
+    made, of = [], TableKernel.of
+    monkeypatch.setattr(TableKernel, "of", lambda *args: made.append(args) or of(*args))
+    rank_reports({"noise": NOISE, "bad": BAD, "good": GOOD}, LEVEL)
+    assert len(made) == 1
+
+
+# Kernels of one's own -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("kernel", "words"), [(Cosine(), "Cosine"), (Laplacian(), "laplacian(s")])
+def test_a_new_kernel_is_a_class_and_a_row(kernel, words, monkeypatch):
+    y = np.stack([np.cos(LEVEL), np.sin(LEVEL), np.ones(N)], axis=1)
+    found = score(GOOD, y, kernel)
+    assert found.kernel.startswith(words)
+    with jax.enable_x64(True):
+        expected = float(scores.plugin_log_score(GOOD, y, kernel))
+    assert found.log_score == pytest.approx(expected)
+    monkeypatch.setattr(kernels, "KERNELS", MappingProxyType({**kernels.KERNELS, "mine": kernel}))
+    assert score(GOOD, y, "mine") == found
+    ranking = sound(rank_reports({"bad": BAD, "good": GOOD}, y, "mine"))
+    assert ranking.conclusion == "good is the most reliable."
+
+
+# What is no ordinary input ------------------------------------------------------------------
+
+HALF = [label if row < N // 2 else None for row, label in enumerate(GOOD.tolist())]
+REST = [label if row >= N // 2 else None for row, label in enumerate(BAD.tolist())]
+NONE = [None] * N
+SWAP = np.array([1, 2, 0])
+
+
+@pytest.mark.parametrize(
+    ("reports", "options", "order", "conclusion", "finding"),
+    [
+        ((GOOD, GOOD), {}, None, "cannot tell these reports apart.", None),
+        ((0 * GOOD, GOOD), {}, "ba", "b is the most reliable; a cannot be told from noise", None),
+        ((0 * GOOD, 0 * GOOD + 1), {}, None, "any of these reports from noise", "not estimable"),
+        ((SWAP[GOOD], GOOD), {}, None, "cannot tell these reports apart.", "relabelling"),
+        ((SWAP[BAD], GOOD), {}, "ba", "b is the most reliable", None),
+        ((NOISE, DICE), {}, None, "any of these reports from noise", "not estimable"),
+        ((BAD, np.where(ROWS < 6, 3, GOOD)), {}, "ba", "b is the most reliable", None),
+        ((np.where(ROWS < 1, 3, BAD), GOOD), {}, "ba", "b is the most reliable", None),
+        ((GOOD, NONE), {}, "ab", "b cannot be told from noise", "nothing in common"),
+        ((HALF, REST), {}, None, "cannot tell these reports apart", "nothing in common"),
+        ((BAD, GOOD), {"groups": ROWS % 2}, None, "any of these", "not estimable"),
+        ((BAD, GOOD), {"groups": ROWS > 0}, None, "any of these", "not estimable"),
+        ((BAD, GOOD), {"block_length": N // 2}, None, "any of these", "not estimable"),
+        ((BAD, GOOD), {"weights": (ROWS < 2) * 1}, None, "any of these", "not estimable"),
+    ],
+)
+def test_bad_reports_have_a_value_or_a_finding(reports, options, order, conclusion, finding):
+    ranking = sound(rank_reports(dict(zip("ab", reports, strict=True)), LEVEL, **options))
+    assert conclusion in ranking.conclusion
+    assert order is None or in_order(ranking) == list(order)
+    assert finding is None or finding in [found.name for found in ranking.findings]
+    assert not ranking.separated or order
+
+
+def test_a_report_without_labels_does_not_disturb_the_others():
+    two = rank_reports({"bad": BAD, "good": GOOD}, LEVEL)
+    ranking = sound(rank_reports({"none": NONE, "bad": BAD, "good": GOOD}, LEVEL))
+    assert in_order(ranking) == ["good", "bad", "none"]
+    assert ranking.reports[1].keeps == pytest.approx(two.reports[1].keeps)
+    assert ranking.pairs[0] == two.pairs[0] or ranking.pairs[0].separated
+    assert {"missing labels", "nothing in common"} <= {f.name for f in ranking.findings}
+    assert ranking.reports[2].published.log_score is None
+    assert ranking.reports[2].keeps is None
+
+
+def test_relabelled_reports_are_read_alike_and_noticed():
+    plain = rank_reports({"good": NAMES[GOOD], "bad": NAMES[BAD]}, LEVEL)
+    swapped = sound(rank_reports({"good": NAMES[GOOD], "bad": NAMES[SWAP[BAD]]}, LEVEL))
+    renamed = sound(rank_reports({"good": NAMES[SWAP[GOOD]], "bad": NAMES[SWAP[BAD]]}, LEVEL))
+    assert in_order(plain) == in_order(swapped) == in_order(renamed)
+    assert renamed.pairs[0].retention == pytest.approx(plain.pairs[0].retention)
+    fair = sound(rank_reports({"good": NAMES[GOOD], "fair": NAMES[SWAP[FAIR]]}, LEVEL))
+    assert [finding.name for finding in fair.findings] == ["relabelling"]
+    assert "'cat' as 'dog'" in fair.findings[0].message
+
+
+@pytest.mark.parametrize(
+    ("labels", "y"),
+    [([0, 1], [0.0, 1.0]), ([1, 0], ["u", "v"]), ([0, 1, 1], [1.0, 2.0, 2.5])],
+)
+def test_two_or_three_records_say_nothing(labels, y):
+    ranking = sound(rank_reports({"a": labels, "b": labels[::-1]}, y))
+    assert not ranking.separated
+    assert "cannot tell any of these reports from noise" in ranking.conclusion
 
 
 @pytest.mark.parametrize(
     ("reports", "y", "options", "message"),
     [
         ({"a": [0, 1]}, [0, 1], {}, "two reports or more"),
+        ({}, [0, 1], {}, "two reports or more"),
+        ([[0, 1], [0, 1]], [0, 1], {}, "reports by name"),
         ({"a": [0, 1], "b": [0, 1, 1]}, [0, 1], {}, "b: expected 2 records"),
-        ({"a": [0, 1], "b": [0, None]}, [0, 1], {}, "1 of 2 labels missing"),
+        ({"a": [0, 1], "b": [0, None]}, [0, 1], {"missing": "raise"}, "1 of 2 labels missing"),
+        ({"a": [0, 1], "b": [None] * 2}, [0, 1], {"missing": "drop"}, "every one of the 2 records"),
+        ({"a": [None] * 2, "b": [None] * 2}, [0, 1], {}, "every one of the 2 records"),
+        ({"a": [0, 1], "b": [0, 1]}, [0, 1], {"missing": "Drop"}, "'raise', 'drop' or 'keep'"),
         ({"a": [0, 1], "b": ["x", "y"]}, [0, 1], {}, "type"),
         ({"a": [0, 1], "b": np.eye(2)}, [0, 1], {}, "all reports soft"),
         ({"a": [0, 1], "y": [0, 1]}, [0, 1], {}, "another name"),
-        ({"a": [0, 1], "b": [0, 1]}, [np.nan, 1.0], {}, "missing"),
+        ({"a": [0, 0], "b": [0, 0]}, [0, 1], {}, "two classes or more"),
+        ({"a": [0, 1], "b": [0, 1]}, [1.0, 1.0], {}, "nothing but 1"),
+        ({"a": [0, 1], "b": [0, 1]}, [np.nan, 1.0], {"kernel": jgram.rbf}, "missing"),
         ({"a": [0, 1], "b": [0, 1]}, ["u", "v"], {"kernel": jgram.rbf}, "expected numbers"),
+        ({"a": [0, 1], "b": [0, 1]}, [0, 1], {"kernel": "gauss"}, "kernel among"),
+        ({"a": [0, 1], "b": [0, 1]}, [0, 1], {"groups": [7, 7]}, "two groups or more"),
+        ({"a": [0, 1], "b": [0, 1]}, [0, 1], {"block_length": 2}, r"block_length in 1..1"),
+        ({"a": [0, 1], "b": [0, 1]}, [0, 1], {"block_length": 0}, r"block_length in 1..1"),
+        ({"a": [0, 1], "b": [0, 1]}, [0, 1], {"weights": [1, -1]}, "at least 0"),
+        ({"a": [0, 1], "b": [0, 1]}, [0, 1], {"weights": [0.5, 0.5]}, "are not shares"),
+        ({"a": [0, 1], "b": [0, 1]}, [0, 1], {"confidence": 1.0}, r"confidence in \(0, 1\)"),
+        ({"a": [0, 1], "b": [0, 1]}, [0, 1], {"scale": "log"}, "'rank', 'standard' or 'none'"),
     ],
-)
-def test_bad_input_is_refused_in_one_line(reports, y, options, message):
+)  # fmt: skip
+def test_bad_input_is_refused_in_one_line(reports, y, options, message, unchecked):
     with pytest.raises(ValueError, match=message) as error:
-        jgram.rank_reports(reports, y, **options)
+        rank_reports(reports, y, **options)
     assert "\n" not in str(error.value)
-
-
-def test_records_with_missing_values_are_dropped_for_all_on_request():
-    labels = ["a", None, "b", "a", "b", "a"] * 10
-    y = [0.0, 1.0, 2.0, np.nan, 2.2, 0.1] * 10
-    ranking = jgram.rank_reports({"p": labels, "q": labels}, y, missing="drop")
-    assert ranking.reports[0].num_records == 40
-    assert labels[1] is None

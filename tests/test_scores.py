@@ -93,6 +93,14 @@ def test_gradients_are_central_differences(name):
             check_grads(moved, (0.0,), order=1, modes=["rev"], rtol=1e-5)
 
 
+def test_many_tiles_add_up_without_drift():
+    """The plain float32 sum of these tiles is wrong in the fifth digit."""
+    n = 600
+    bound = jgram.observed.observe(lambda a, b: jnp.float32(0.1), np.ones((n, 1)), block_size=2)
+    found = np.float64(bound.gram(np.ones((n, 1), np.float32))[0, 0])
+    assert found == pytest.approx(n**2 * np.float64(np.float32(0.1)), rel=2e-7)
+
+
 @kernels
 def test_same_shapes_compile_once(name):
     kernel, y, _ = KERNELS[name]

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
-from jgram.cli.options import AsJson, KernelName, Seed
+from jgram.cli.options import AsJson, Seed
 from jgram.cli.rank import say_ranking
 from jgram.cli.show import progress, say, say_json
 from jgram.cli.write import to_text
@@ -68,7 +68,7 @@ def run(
 
 
 def _employment(seed: int) -> tuple["Ranking", dict[str, Any]]:
-    from jgram.cli.read import kernel_of, prepare
+    from jgram.cli.read import prepare
     from jgram.data import employment
 
     table = employment()
@@ -76,7 +76,7 @@ def _employment(seed: int) -> tuple["Ranking", dict[str, Any]]:
     months = len(table.pop("month"))
     columns, _, notes = prepare(table, observation, changes=True, bins=4, observation_bins=4)
     taxes = {name: columns.pop(name) for name in observation}
-    found = _rank(columns, taxes, kernel_of(KernelName.DELTA, None), seed)
+    found = _rank(columns, taxes, "delta", seed)
     source = {
         "file": "employment (in the package)",
         "observations": observation,

@@ -32,7 +32,7 @@ def run(
     check_target(listing.out, (".csv", ".json"))
     with progress("looking for label issues"):
         from jgram.cli.read import kernel_of, listed, read_prepared
-        from jgram.label_issues import label_issues
+        from jgram.issues import label_issues
 
         columns, rows, notes = read_prepared(source, observed, [report])
         labels = columns.pop(report)

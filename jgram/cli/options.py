@@ -21,7 +21,6 @@ __all__ = [
     "Confidence",
     "Inference",
     "Input",
-    "KernelName",
     "Listing",
     "Missing",
     "Observed",
@@ -31,15 +30,6 @@ __all__ = [
     "Seed",
     "merged",
 ]
-
-
-class KernelName(StrEnum):
-    """Kernels by the name they have on the command line."""
-
-    DELTA = "delta"
-    LINEAR = "linear"
-    RBF = "rbf"
-    PSEUDO_POSTERIOR = "pseudo-posterior"
 
 
 class Missing(StrEnum):
@@ -101,7 +91,7 @@ class Observed:
         Option(help="Column, or block of columns, that depends on the truth; repeatable."),
     ]
     kernel: Annotated[
-        KernelName | None,
+        str | None,
         Option(
             help="Likeness of two observations: delta for categories, rbf or linear for numbers, "
             "pseudo-posterior for class probabilities.",

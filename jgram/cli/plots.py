@@ -15,13 +15,16 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from jgram.annotators import AnnotatorRanking
     from jgram.report import Ranking, ScoreReport
 
 __all__ = [
     "check_figure",
+    "draw_annotators",
     "draw_ranking",
     "draw_scores",
     "figure",
+    "plot_annotators",
     "plot_scores",
     "plot_shares",
     "save",
@@ -132,6 +135,31 @@ def draw_ranking(path: Path, ranking: "Ranking") -> None:
     save(drawing, path)
 
 
+def draw_annotators(path: Path, ranking: "AnnotatorRanking", shown: int) -> None:
+    """Draw the best annotators by the reading that they are ranked by, and how much they answered.
+
+    Args:
+        path: The file.
+        ranking: The annotators.
+        shown: How many at most.
+    """
+    listed = ranking.annotators[:shown]
+    readings = [getattr(one, ranking.by) for one in listed]
+    nothing = float("nan")
+    values = [nothing if one is None else one.value for one in readings]
+    bounds = [(nothing, nothing) if one is None else (one.low, one.high) for one in readings]
+    drawing, (axes,) = figure(height=1.6 + 0.24 * len(listed))
+    plot_annotators(
+        axes,
+        [str(one.name) for one in listed],
+        values,
+        bounds,
+        [one.answers for one in listed],
+        reading=ranking.by.replace("_", " "),
+    )
+    save(drawing, path)
+
+
 def plot_shares(
     axes: "Axes",
     names: Sequence[str],
@@ -228,6 +256,51 @@ def plot_scores(
     axes.set_yticks(range(len(order)), _literal(names[int(i)] for i in order))
     axes.set_ylim(-0.6, len(order) - 0.4)
     axes.set_xlabel("log score")
+    axes.grid(axis="x", color="#e3e6ea", lw=0.8)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.tick_params(axis="y", length=0)
+    axes.get_figure().legend(  # pyright: ignore[reportOptionalMemberAccess]
+        loc="outside lower center", ncols=2, frameon=False, fontsize="small"
+    )
+
+
+def plot_annotators(
+    axes: "Axes",
+    names: Sequence[str],
+    values: Sequence[float],
+    intervals: Sequence[tuple[float, float]],
+    answers: Sequence[int],
+    *,
+    reading: str = "log score",
+    average: float | None = None,
+) -> None:
+    """A reading of every annotator, the first on top, with its interval and number of answers.
+
+    Args:
+        axes: Where to draw.
+        names: Of the annotators, in the order to show.
+        values: ``[m]`` of the reading; an annotator whose value is NaN is listed without a point.
+        intervals: ``[m]`` lowest and highest value.
+        answers: ``[m]``, shown as the area of the point and beside the name.
+        reading: What the values are, for the axis.
+        average: Of the annotators, drawn as a line.
+    """
+    centre, count = np.asarray(values, float), np.asarray(answers, float)
+    low, high = np.asarray(intervals, float).reshape(-1, 2).T
+    rows = np.arange(len(centre))[::-1]
+    if average is not None:
+        axes.axvline(average, color=_FLOOR, lw=1.5, zorder=0, label="mean annotator")
+    axes.hlines(rows, low, high, color=_SCORE, lw=1.6)
+    area = 12.0 + 60.0 * np.sqrt(count / max(count.max(initial=1.0), 1.0))
+    axes.scatter(centre, rows, s=area, color=_SCORE, zorder=3, label="area: answers")
+    for row in rows[np.isnan(centre)]:
+        axes.annotate("only ever gives one label", (0.02, row), color=_TEXT, va="center",
+                      xycoords=("axes fraction", "data"))  # fmt: skip
+    shown = (f"{name}  ({n:,.0f})" for name, n in zip(names, count, strict=True))
+    axes.set_yticks(rows, _literal(shown), fontsize="small")
+    axes.set_ylim(-0.6, len(rows) - 0.4)
+    axes.set_xlabel(reading)
     axes.grid(axis="x", color="#e3e6ea", lw=0.8)
     axes.set_axisbelow(True)
     axes.spines[["top", "right", "left"]].set_visible(False)

@@ -5,8 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jgram import RBF, Linear, PseudoPosterior, delta
-from jgram.cli.options import Inference, Input, KernelName, Missing, Observed
+from jgram.cli.options import Inference, Input, Missing, Observed
 from jgram.data import (
     check_aligned,
     check_observations,
@@ -111,6 +110,8 @@ def read_prepared(
     others: Sequence[str] = (),
 ) -> Prepared:
     """Reports and observations, in the order of a column if one is named, prepared as asked."""
+    from jgram.kernels import takes
+
     wanted = list(dict.fromkeys([*reports, *observed.observation, *others]))
     columns = read_raw(
         source,
@@ -120,7 +121,7 @@ def read_prepared(
     )
     if order is not None:
         columns = _ordered(columns, order, keep=order in wanted)
-    takes_numbers = observed.kernel not in (None, KernelName.DELTA)
+    takes_numbers = observed.kernel is not None and takes(observed.kernel) != "categorical"
     return prepare(
         columns,
         observed.observation,
@@ -183,22 +184,17 @@ def prepare(
     return Prepared(prepared, rows[1:] if changes else rows, notes)
 
 
-def kernel_of(name: KernelName | None, bandwidth: float | None) -> Any:
-    """The library's kernel, or ``None`` for the one that fits the observations."""
-    if bandwidth is not None and name not in (None, KernelName.RBF):
+def kernel_of(name: str | None, bandwidth: float | None) -> Any:
+    """A kernel by name (``jgram.kernels.KERNELS``), ``None`` for what fits, or ``RBF``."""
+    from jgram.kernels import RBF
+
+    if bandwidth is None:
+        return name
+    if name not in (None, "rbf"):
         raise ValueError(f"--bandwidth: expected the rbf kernel, got {name}")
-    if bandwidth is not None and not bandwidth > 0:
+    if not 0 < bandwidth < float("inf"):
         raise ValueError(f"--bandwidth: expected a positive number, got {bandwidth:g}")
-    match name:
-        case KernelName.DELTA:
-            return delta
-        case KernelName.LINEAR:
-            return Linear()
-        case KernelName.PSEUDO_POSTERIOR:
-            return PseudoPosterior()
-        case None if bandwidth is None:
-            return None
-    return "rbf" if bandwidth is None else RBF(bandwidth)
+    return RBF(bandwidth)
 
 
 def kinds_of(given: Sequence[str] | None) -> dict[str, Any] | None:

@@ -33,9 +33,8 @@ def find_leaks(
         (('ann', 'note'),)
     """
     found = []
-    most = max(
-        (int(np.max(codes)) + 1 for codes in reports.values() if np.ndim(codes) == 1), default=0
-    )
+    labels_of = {report: labels for report, labels in reports.items() if np.ndim(labels) == 1}
+    most = max((int(np.max(labels)) + 1 for labels in labels_of.values()), default=0)
     for label, data in named_columns(y, name).items():
         values, present = cells(data, label)
         parts = zip(part_names(label, values), block_columns(values, present), strict=True)
@@ -48,8 +47,8 @@ def find_leaks(
             outcomes[given.present] = codes
             found += [
                 (report, part_name)
-                for report, labels in reports.items()
-                if np.ndim(labels) == 1 and _same(np.asarray(labels), outcomes)
+                for report, labels in labels_of.items()
+                if _same(np.asarray(labels), outcomes)
             ]
     return tuple(found)
 

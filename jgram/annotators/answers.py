@@ -1,0 +1,223 @@
+"""Who answered what: the long form, one entry an answer.
+
+In words. Answers are three columns of equal length: which item, which annotator, which label. Where
+an annotator saw an item and declined to label it, that is an answer too, the *abstention*, coded as
+one more outcome after the classes: a labelling function that only ever votes "spam" says something
+by its silence. Items nobody was asked about by an annotator take no memory.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from jgram.data import check_aligned, drop_missing, encode_labels
+from jgram.data.labels import EncodedLabels
+
+__all__ = ["Answers", "answers_from_columns", "answers_from_matrix"]
+
+Repeats = Literal["refuse", "first", "last", "majority"]
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """Answers in long form, sorted by item and, within an item, by annotator.
+
+    Attributes:
+        item: ``[n]`` int32 codes of the items.
+        annotator: ``[n]`` int32 codes of the annotators.
+        label: ``[n]`` int32 codes of the classes; ``len(classes)`` is an abstention.
+        items: Names by code.
+        annotators: Names by code.
+        classes: Names by code.
+    """
+
+    item: np.ndarray
+    annotator: np.ndarray
+    label: np.ndarray
+    items: tuple[Any, ...]
+    annotators: tuple[Any, ...]
+    classes: tuple[Any, ...]
+
+
+def answers_from_columns(
+    item: Any,
+    annotator: Any,
+    label: Any,
+    *,
+    classes: Sequence[Any] | None = None,
+    repeats: Repeats = "refuse",
+    abstain: Iterable[Any] = (),
+    missing: Literal["raise", "drop"] = "raise",
+) -> Answers:
+    """The columns of a long table, one row an answer, with all names kept.
+
+    Args:
+        item: ``[n]`` names of any type.
+        annotator: ``[n]`` names of any type.
+        label: ``[n]`` labels of any type.
+        classes: All possible labels, in order.
+        repeats: What to do where one annotator gave one item different labels: ``"refuse"`` the
+            table, keep the ``"first"``, the ``"last"`` or the ``"majority"`` (of equally frequent
+            ones the first). Identical repeats always count once.
+        abstain: Labels that mean "saw it and did not label it".
+        missing: ``"drop"`` leaves out rows in which anything is missing.
+
+    Returns:
+        :class:`Answers`.
+
+    Raises:
+        ValueError: Columns that do not line up, missing or mixed values, labels outside
+            ``classes``, an abstention that never occurs, repeats that contradict each other.
+
+    Example:
+        >>> answers = answers_from_columns(
+        ...     ["i", "i", "k", "k"], ["ann", "bob", "bob", "ann"], ["yes", "no", "no", "skip"],
+        ...     abstain=["skip"],
+        ... )
+        >>> answers.annotators, answers.classes, answers.label
+        (('ann', 'bob'), ('no', 'yes'), array([1, 0, 2, 0], dtype=int32))
+    """
+    if repeats not in ("refuse", "first", "last", "majority"):
+        raise ValueError(
+            f"repeats: expected 'refuse', 'first', 'last' or 'majority', got {repeats!r}"
+        )
+    columns = {"item": item, "annotator": annotator, "label": label}
+    if missing == "drop":
+        columns, _ = drop_missing(columns)
+    check_aligned(columns)
+    items = encode_labels(columns["item"], name="item")
+    people = encode_labels(columns["annotator"], name="annotator")
+    label_codes, names = _labels(columns["label"], classes, tuple(abstain))
+    kept = _one_each(items, people, label_codes, names, repeats)
+    return Answers(
+        items.codes[kept],
+        people.codes[kept],
+        label_codes[kept],
+        items.classes,
+        people.classes,
+        names,
+    )
+
+
+def answers_from_matrix(
+    matrix: Any,
+    *,
+    num_classes: int | None = None,
+    items: Sequence[Any] | None = None,
+    annotators: Sequence[Any] | None = None,
+) -> Answers:
+    """A matrix ``[items, annotators]`` of class codes, -1 for no answer, as a label matrix has it.
+
+    Every annotator is taken to have seen every item, so that -1 is an abstention. Where it only
+    means that nobody asked, it carries no information about the items, which the model finds out.
+
+    Args:
+        matrix: Ints ``[items, annotators]``.
+        num_classes: Number of classes; default the largest code plus one.
+        items: Names of the rows; default their numbers.
+        annotators: Names of the columns; default their numbers.
+
+    Returns:
+        :class:`Answers`.
+
+    Raises:
+        ValueError: Not a matrix of ints, codes below -1 or beyond the classes, names that do not
+            fit.
+
+    Example:
+        >>> answers = answers_from_matrix(np.array([[0, 1], [-1, 1]]))
+        >>> answers.item, answers.annotator, answers.label
+        (array([0, 0, 1, 1], dtype=int32), array([0, 1, 0, 1], dtype=int32),
+         array([0, 1, 2, 1], dtype=int32))
+    """
+    codes = np.asarray(matrix)
+    if codes.ndim != 2 or codes.dtype.kind not in "iu":
+        raise ValueError(
+            "expected answers [items, annotators] as ints with -1 for none, got "
+            f"{codes.dtype}{list(codes.shape)}: use answers_from_columns for a long table"
+        )
+    largest = int(codes.max(initial=-1))
+    d = largest + 1 if num_classes is None else num_classes
+    if codes.min(initial=0) < -1 or largest >= d:
+        wrong = largest if largest >= d else int(codes.min())
+        raise ValueError(f"expected answers -1 (none), 0..{d - 1}, got {wrong}")
+    row, column = (part.ravel().astype(np.int32) for part in np.indices(codes.shape))
+    label = np.where(codes < 0, d, codes).ravel().astype(np.int32)
+    return Answers(
+        row,
+        column,
+        label,
+        _names(items, codes.shape[0], "items"),
+        _names(annotators, codes.shape[1], "annotators"),
+        tuple(range(d)),
+    )
+
+
+def _names(names: Sequence[Any] | None, size: int, what: str) -> tuple[Any, ...]:
+    if names is not None and len(names) != size:
+        raise ValueError(f"{what}: expected {size} names, got {len(names)}")
+    return tuple(range(size)) if names is None else tuple(names)
+
+
+def _labels(
+    label: Any, classes: Sequence[Any] | None, abstain: tuple[Any, ...]
+) -> tuple[np.ndarray, tuple[Any, ...]]:
+    """Codes, abstentions after the classes, and the names of the classes."""
+    if not abstain:
+        encoded = encode_labels(label, name="label", classes=classes)
+        return encoded.codes, encoded.classes
+    values = np.asarray(label)
+    silent = np.isin(
+        values, np.asarray(abstain, values.dtype if values.dtype.kind == "O" else None)
+    )
+    if not silent.any() or silent.all():
+        every = "every label is one" if silent.any() else "no label is one"
+        raise ValueError(f"abstain: expected some labels to be one of {list(abstain)}, but {every}")
+    encoded = encode_labels(values[~silent], name="label", classes=classes)
+    codes = np.full(len(values), len(encoded.classes), np.int32)
+    codes[~silent] = encoded.codes
+    return codes, encoded.classes
+
+
+def _one_each(
+    items: EncodedLabels,
+    people: EncodedLabels,
+    label: np.ndarray,
+    names: tuple[Any, ...],
+    repeats: Repeats,
+) -> np.ndarray:
+    """Rows to keep, by item and annotator, one of each pair."""
+    pair = items.codes.astype(np.int64) * len(people.classes) + people.codes
+    order = np.argsort(pair, kind="stable")
+    starts = np.flatnonzero(np.diff(pair[order], prepend=-1))
+    group = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(order))))
+    first = order[starts]
+    differing = label[order] != label[first][group]
+    if not differing.any() or repeats == "first":
+        return first
+    if repeats == "refuse":
+        row = int(order[np.argmax(differing)])
+        other = int(first[group[np.argmax(differing)]])
+        said = [*names, "an abstention"]
+        raise ValueError(
+            f"expected one answer an annotator and item, got {said[label[row]]!r} (row {row}) and "
+            f"{said[label[other]]!r} (row {other}) by annotator "
+            f"{people.classes[people.codes[row]]!r} for item {items.classes[items.codes[row]]!r} "
+            f"({differing.sum()} such rows): say which to keep, repeats='first', 'last' or "
+            "'majority' (--repeats)"
+        )
+    if repeats == "last":
+        return order[np.append(starts[1:], len(order)) - 1]
+    return _commonest(order, group, label, len(names) + 1)
+
+
+def _commonest(
+    order: np.ndarray, group: np.ndarray, label: np.ndarray, outcomes: int
+) -> np.ndarray:
+    """Of each group the first row with its most frequent label."""
+    cell = group * np.int64(outcomes) + label[order]
+    _, inverse, count = np.unique(cell, return_inverse=True, return_counts=True)
+    best = np.lexsort((np.arange(len(order)), -count[inverse], group))
+    return order[best[np.flatnonzero(np.diff(group[best], prepend=-1))]]

@@ -1,0 +1,321 @@
+"""Pairs of annotators who agree more than their habits and their items explain.
+
+In words. Two annotators may agree because both are right, because both like the same label, or
+because an item is hard and misleads both; none of it is copying. So the items get twice as many
+states as there are classes, each class easy or hard, and ``q`` is an item's posterior over them
+without either's answer (jgram/annotators/posterior.py). Given the state, independent annotators
+with rows ``A_s`` and ``B_s`` both say ``l`` with probability ``D``; the most that any coupling of
+the same two habits allows is ``N``:
+
+    D_l = sum_s q_s A_s[l] B_s[l]          N_l = sum_s q_s min(A_s[l], B_s[l])
+    differ:  1 - sum_l D_l                 1 - sum_l N_l
+    R   = N / D - 1 at what was observed
+
+A pair that shares a part ``c`` of its answers beyond that has likelihood ratio ``1 + c R`` an item.
+No model fits a crowd exactly: ``c0``, the coupling of the average pair, is estimated over all pairs
+by maximum likelihood, and each pair is tested against it,
+
+    E = mean over c in {.05, .., .95} of prod over items (1 + [c0 + (1 - c0) c] R) / (1 + c0 R)
+
+which is an e-value: under independence beyond ``c0`` its mean is at most 1, so that ``E > P / .05``
+for any of ``P`` judged pairs has probability at most .05, however the pairs depend on each other. A
+pair is judged where it has 10 common items, and where full copying would be expected to reach that
+bar (the sum of the divergences of ``N`` from ``D``).
+
+No flag is no acquittal: what it takes to be found is in experiments/annotators.py.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jgram.annotators.answers import Answers
+from jgram.annotators.posterior import Model, fit, majority
+from jgram.arrays import Array
+
+__all__ = ["Collusion", "CollusionSearch", "Pairs", "find_collusion", "pair_evidence"]
+
+LEVEL = 0.05
+COMMON = 10
+COUPLINGS = (0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.8, 0.95)
+ITERATIONS = 20
+BLOCK = 2_000_000  # pairs of answers held at once
+CHUNK = 1 << 16  # pairs of answers in one compiled call
+
+
+@dataclass(frozen=True)
+class Collusion:
+    """Two annotators who agree beyond their habits and their items.
+
+    Attributes:
+        first: Name.
+        second: Name.
+        items: Number of items that both answered.
+        agreement: Share of these on which they agree.
+        expected: Share expected from their own habits and the items' difficulty.
+        log_evidence: Natural logarithm of the e-value.
+    """
+
+    first: Any
+    second: Any
+    items: int
+    agreement: float
+    expected: float
+    log_evidence: float
+
+    @property
+    def message(self) -> str:
+        """What was seen, and what cannot be told from it."""
+        return (
+            f"{self.first!r} and {self.second!r} agree on {self.agreement:.0%} of {self.items} "
+            f"common items; {self.expected:.0%} expected from their own habits and item "
+            "difficulty. Copying, one person with two accounts, or shared misreading cannot be "
+            "told apart, nor who copied"
+        )
+
+
+@dataclass(frozen=True)
+class CollusionSearch:
+    """What was found, and how much could be looked at.
+
+    Attributes:
+        flagged: The pairs, the strongest evidence first.
+        judged: Number of pairs with enough common items and enough information.
+        pairs: Number of pairs with any common item.
+        background: ``c0``, the coupling of the average pair.
+    """
+
+    flagged: tuple[Collusion, ...]
+    judged: int
+    pairs: int
+    background: float
+
+
+class Pairs(NamedTuple):
+    """Of the pairs with 10 common items or more: who, and what their items add up to."""
+
+    first: np.ndarray
+    second: np.ndarray
+    items: np.ndarray
+    agreement: np.ndarray
+    expected: np.ndarray
+    information: np.ndarray
+    log_evidence: np.ndarray
+    background: float
+    met: int
+
+
+def find_collusion(answers: Answers) -> CollusionSearch:
+    """Pairs of annotators who agree beyond their habits and their items; formulas at the top.
+
+    Args:
+        answers: :class:`Answers`; abstentions are left out.
+
+    Returns:
+        A :class:`CollusionSearch`. The family-wise level is .05.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> from jgram.annotators.answers import answers_from_matrix
+        >>> truth = rng.integers(0, 2, 200)
+        >>> matrix = np.where(rng.random((200, 8)) < 0.3, 1 - truth[:, None], truth[:, None])
+        >>> matrix[:, 7] = matrix[:, 2]
+        >>> found = find_collusion(answers_from_matrix(matrix))
+        >>> [(pair.first, pair.second) for pair in found.flagged]
+        [(2, 7)]
+    """
+    pairs = pair_evidence(answers)
+    bar = np.log(max(len(pairs.items), 1) / LEVEL)
+    judged = pairs.information >= bar
+    bar = np.log(max(int(judged.sum()), 1) / LEVEL)
+    own = _shares(answers)
+    habits = (own[pairs.first] * own[pairs.second]).sum(axis=1)
+    beyond = pairs.agreement > np.maximum(pairs.expected, habits)
+    flagged = np.flatnonzero(judged & beyond & (pairs.log_evidence > bar))
+    names = answers.annotators
+    return CollusionSearch(
+        flagged=tuple(
+            Collusion(
+                names[pairs.first[k]],
+                names[pairs.second[k]],
+                int(pairs.items[k]),
+                float(pairs.agreement[k]),
+                float(pairs.expected[k]),
+                float(pairs.log_evidence[k]),
+            )
+            for k in flagged[np.argsort(-pairs.log_evidence[flagged], kind="stable")]
+        ),
+        judged=int(judged.sum()),
+        pairs=pairs.met,
+        background=pairs.background,
+    )
+
+
+def pair_evidence(answers: Answers) -> Pairs:
+    """The evidence of every pair of annotators with 10 common items or more."""
+    given = answers.label < len(answers.classes)
+    item, annotator, label = (
+        part[given] for part in (answers.item, answers.annotator, answers.label)
+    )
+    m, d = len(answers.annotators), len(answers.classes)
+    model, q = _easy_or_hard(item, annotator, label, len(answers.items), m, d)
+    log_q = jnp.log(jnp.maximum(q, 1e-30))
+    found: list[tuple[np.ndarray, ...]] = []
+    totals: list[np.ndarray] = []
+    met = known = 0
+    for left, right, pair, keys, some in _common_items(item, annotator, m):
+        met += some
+        ratio, information, expected = _evaluate(model, log_q, item, annotator, label, left, right)
+        same = (label[left] == label[right]).astype(float)
+        sums = [np.bincount(pair, part, len(keys)) for part in (same, expected, information)]
+        totals.append(
+            np.stack([keys // m, keys % m, np.bincount(pair, minlength=len(keys)), *sums])
+        )
+        found.append((pair + known, ratio))
+        known += len(keys)
+    if not found:
+        none = np.zeros(0)
+        return Pairs(none.astype(int), none.astype(int), none, none, none, none, none, 0.0, met)
+    first, second, items, same, expected, information = np.concatenate(totals, axis=1)
+    pair, ratio = (np.concatenate(part) for part in zip(*found, strict=True))
+    background = _background(ratio)
+    evidence = _log_evidence(pair, ratio, background, known)
+    return Pairs(
+        first.astype(int),
+        second.astype(int),
+        items,
+        same / items,
+        expected / items,
+        information,
+        evidence,
+        background,
+        met,
+    )
+
+
+def _easy_or_hard(
+    item: np.ndarray, annotator: np.ndarray, label: np.ndarray, items: int, m: int, d: int
+) -> tuple[Model, Array]:
+    """The model of ``2d`` states, started from vote shares: easy as far as the votes agree."""
+    votes = majority(item, label, items, d)
+    easy = votes.max(axis=1, keepdims=True)
+    start = jnp.concatenate([votes * easy, votes * (1.0 - easy)], axis=1)
+    ones = jnp.ones(items)
+    return fit(start, item, annotator, label, ones, ones, m=m, classes=d, iterations=ITERATIONS)
+
+
+def _shares(answers: Answers) -> np.ndarray:
+    """``[m, d]``: how often each annotator gives each label."""
+    m, d = len(answers.annotators), len(answers.classes)
+    cell = answers.annotator.astype(np.int64) * (d + 1) + answers.label
+    count = np.bincount(cell, minlength=m * (d + 1)).reshape(m, d + 1)[:, :d]
+    return count / np.maximum(count.sum(axis=1, keepdims=True), 1)
+
+
+def _common_items(
+    item: np.ndarray, annotator: np.ndarray, m: int
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, int]]:
+    """Blocks of first annotators: rows of both answers, number of the pair, keys, pairs met.
+
+    Only pairs with enough common items; a key is ``first * m + second``. ``item`` is sorted.
+    """
+    size = np.bincount(item)
+    starts = np.append(0, np.cumsum(size))
+    rows = np.argsort(annotator, kind="stable")
+    work = np.bincount(annotator, size[item].astype(float), m)
+    ends = np.cumsum(np.bincount(annotator, minlength=m))
+    widest = max(1, BLOCK // m)
+    low = 0
+    while low < m:
+        high = low + max(1, int((np.cumsum(work[low : low + widest]) <= BLOCK).sum()))
+        own = rows[(ends[low - 1] if low else 0) : ends[high - 1]]
+        length = size[item[own]]
+        left = np.repeat(own, length)
+        offset = np.arange(len(left)) - np.repeat(np.cumsum(length) - length, length)
+        right = np.repeat(starts[item[own]], length) + offset
+        later = annotator[right] > annotator[left]
+        left, right = left[later], right[later]
+        code = (annotator[left] - low).astype(np.int64) * m + annotator[right]
+        count = np.bincount(code, minlength=(high - low) * m)
+        enough = count >= COMMON
+        kept = enough[code]
+        keys = np.flatnonzero(enough)
+        number = np.cumsum(enough) - 1
+        some = int((count > 0).sum())
+        yield left[kept], right[kept], number[code[kept]], keys + low * m, some
+        low = high
+
+
+def _evaluate(
+    model: Model,
+    log_q: Array,
+    item: np.ndarray,
+    annotator: np.ndarray,
+    label: np.ndarray,
+    left: np.ndarray,
+    right: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """``R``, divergence and expected agreement of each pair of answers, chunk by chunk."""
+    n = len(left)
+    found = np.empty((3, n), np.float32)
+    for low in range(0, n, CHUNK):
+        part = slice(low, min(low + CHUNK, n))
+        padding = (0, CHUNK - (part.stop - low))
+        one, two = (np.pad(rows[part], padding) for rows in (left, right))
+        values = _couple(
+            model.log_channels,
+            log_q,
+            item[one],
+            annotator[one],
+            label[one],
+            annotator[two],
+            label[two],
+        )
+        found[:, part] = np.asarray(values)[:, : part.stop - low]
+    return found[0], found[1], found[2]
+
+
+@jax.jit
+def _couple(
+    log_channels: Array, log_q: Array, item: Any, a: Any, label_a: Any, b: Any, label_b: Any
+) -> Array:
+    """``R``, divergence, expected agreement ``[3, n]``."""
+    without = log_q[item] - log_channels[a, label_a] - log_channels[b, label_b]
+    q = jax.nn.softmax(without, axis=1)[:, None, :]
+    first, second = (jnp.exp(log_channels[who, :-1]) for who in (a, b))  # no abstentions here
+    alone = (q * first * second).sum(axis=2)
+    coupled = (q * jnp.minimum(first, second)).sum(axis=2)
+    alone, coupled = (
+        jnp.maximum(jnp.concatenate([part, 1.0 - part.sum(axis=1, keepdims=True)], axis=1), 1e-6)
+        for part in (alone, coupled)
+    )
+    cell = jnp.where(label_a == label_b, label_a, alone.shape[1] - 1)[:, None]
+    ratio = jnp.take_along_axis(coupled / alone, cell, axis=1)[:, 0] - 1.0
+    divergence = (coupled * jnp.log(coupled / alone)).sum(axis=1)
+    return jnp.stack([ratio, divergence, alone[:, :-1].sum(axis=1)])
+
+
+def _background(ratio: np.ndarray) -> float:
+    """``c0``: the maximum of the concave ``sum log(1 + c R)``, by bisection of its slope."""
+    low, high = 0.0, 0.9
+    if (ratio / (1.0 + low * ratio)).sum(dtype=float) <= 0.0:
+        return 0.0
+    for _ in range(20):
+        middle = (low + high) / 2.0
+        rising = (ratio / (1.0 + middle * ratio)).sum(dtype=float) > 0.0
+        low, high = (middle, high) if rising else (low, middle)
+    return low
+
+
+def _log_evidence(pair: np.ndarray, ratio: np.ndarray, c0: float, size: int) -> np.ndarray:
+    """``log E`` of each pair."""
+    base = np.log1p(c0 * ratio)
+    logs = np.stack(
+        [np.bincount(pair, np.log1p((c0 + (1.0 - c0) * c) * ratio) - base, size) for c in COUPLINGS]
+    )
+    most = logs.max(axis=0)
+    return most + np.log(np.exp(logs - most).mean(axis=0))

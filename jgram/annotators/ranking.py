@@ -1,0 +1,566 @@
+"""Annotators ranked by their peers: no truth and no features, only who answered what.
+
+In words. What the others say of an item, their posterior without the own answer, is the observation
+that an annotator's answers are judged by (jgram/annotators/posterior.py). Three readings of it
+answer three questions (jgram/annotators/readings.py):
+
+    log_score    how well do the others' answers foretell this one's? like accuracy, the best order
+    determinant  what is left of the truth, every class alike, whatever the names?
+    accuracy     what share of the answers is right, if the consensus is mostly right?
+
+Where an annotator may abstain, accuracy is the precision of the labels that were given, and
+``coverage`` says how many were.
+
+An annotator who only ever gives one label has determinant 0 by definition, and is judged by the
+precision of that label. Better than average is only said of annotators who can be told from chance.
+
+A rank's interval counts the annotators who are separated from this one, above and below, by a
+normal test corrected for the number of others (Bonferroni).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from statistics import NormalDist
+from typing import Any, Literal
+
+import numpy as np
+
+from jgram.annotators.answers import Answers, answers_from_matrix
+from jgram.annotators.collusion import CollusionSearch, find_collusion
+from jgram.annotators.readings import (
+    Crowd,
+    Estimates,
+    accuracies,
+    agreements,
+    alike,
+    chances,
+    determinants,
+    log_scores,
+    observe,
+    renamings,
+)
+from jgram.findings import Finding
+from jgram.uncertainty import normal_quantile
+
+__all__ = [
+    "Annotator",
+    "AnnotatorRanking",
+    "InferredLabels",
+    "Reading",
+    "infer_labels",
+    "rank_annotators",
+]
+
+LEVEL = 0.05
+By = Literal["log_score", "determinant", "accuracy"]
+QUESTIONS: dict[str, str] = {
+    "log_score": "how well the others' answers foretell this one's (0 is best)",
+    "determinant": "what is left of the truth, every class alike, whatever the names (1 is all)",
+    "accuracy": "share of right answers if the consensus is mostly right; the interval includes an "
+    "allowance, learnt from other crowds, for errors that everybody makes",
+}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A value with its interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Annotator:
+    """One annotator's standing.
+
+    Attributes:
+        name: Of the annotator.
+        answers: Number of labels on items that somebody else labelled too.
+        coverage: Share of all items that the annotator labelled.
+        rank: 1 is the best.
+        rank_interval: Of the rank.
+        log_score: Mean log probability that the others give to the own labels.
+        determinant: ``|det C|^(1/(d-1))`` of the confusion matrix; ``None`` where only one label is
+            ever given.
+        accuracy: Share of right answers; of an annotator who abstains, the precision.
+        agreement: Mean share of an item's other labels that are the same.
+        p_value: Of own labels having nothing to do with own items.
+        standing: Whether the interval of the reading ranked by lies above or below the mean
+            annotator; never ``"better"`` where the p-value is .05 or more.
+        only_label: The label, where the annotator gives no other and the crowd would have.
+        renaming: Own label to what it means by the others' naming, where a test says so.
+    """
+
+    name: Any
+    answers: int
+    coverage: float
+    rank: int
+    rank_interval: tuple[int, int]
+    log_score: Reading
+    determinant: Reading | None
+    accuracy: Reading
+    agreement: float
+    p_value: float
+    standing: Literal["better", "worse", "unclear"]
+    only_label: Any | None
+    renaming: Mapping[Any, Any] | None
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What to know about this annotator, in a few words each."""
+        remarks = []
+        if self.renaming:
+            swaps = (f"{a!r} for {b!r}" for a, b in self.renaming.items() if a != b)
+            remarks.append(f"uses other names: {', '.join(swaps)}")
+        if self.only_label is not None:
+            remarks.append(f"only says {self.only_label!r}: see its accuracy")
+        elif self.p_value >= LEVEL:
+            remarks.append("cannot be told from chance")
+        if self.standing != "unclear":
+            remarks.append(self.standing)
+        return tuple(remarks)
+
+
+@dataclass(frozen=True)
+class AnnotatorRanking:
+    """Annotators, the best first, and whether the data can tell them apart at all.
+
+    Attributes:
+        annotators: Best first.
+        by: The reading ranked by.
+        question: What that reading answers, in a line.
+        p_value: Of all annotators being alike.
+        reliability: Squared correlation to expect of the values ranked by with what they estimate.
+        collusion: Pairs who agree too much, and how many could be judged.
+        unjudged: Names without any label that could be judged.
+        classes: Class names.
+        findings: What to know before acting.
+    """
+
+    annotators: tuple[Annotator, ...]
+    by: By
+    question: str
+    p_value: float
+    reliability: float
+    collusion: CollusionSearch
+    unjudged: tuple[Any, ...]
+    classes: tuple[Any, ...]
+    findings: tuple[Finding, ...]
+
+    @property
+    def separated(self) -> bool:
+        """Whether the annotators can be told apart."""
+        return self.p_value < LEVEL
+
+    @property
+    def conclusion(self) -> str:
+        """What the data say, in one sentence."""
+        m = len(self.annotators)
+        if not self.separated:
+            return f"The data cannot tell these {m} annotators apart (p = {self.p_value:.2f})."
+        better, worse = (
+            sum(a.standing == side for a in self.annotators) for side in ("better", "worse")
+        )
+        chance = sum(a.p_value >= LEVEL for a in self.annotators)
+        if better + worse == 0:
+            return (
+                f"These {m} annotators differ (p = {self.p_value:.2g}), but the data cannot tell "
+                "which of them is better or worse than the average."
+            )
+        return (
+            f"Of {m} annotators {better} are better and {worse} worse than the average; {chance} "
+            "cannot be told from chance."
+        )
+
+    def records(self) -> list[dict[str, Any]]:
+        """One flat row an annotator, best first, for a table or a file."""
+        return [_row(a) for a in self.annotators]
+
+
+@dataclass(frozen=True)
+class InferredLabels:
+    """What the items most probably are.
+
+    Attributes:
+        items: Names.
+        classes: Names.
+        probabilities: ``[items, d]``.
+        answers: ``[items]``, the number of labels.
+    """
+
+    items: tuple[Any, ...]
+    classes: tuple[Any, ...]
+    probabilities: np.ndarray = field(repr=False)
+    answers: np.ndarray = field(repr=False)
+
+    def records(self) -> list[dict[str, Any]]:
+        """One flat row an item: its label, and the probability of every class."""
+        best = self.probabilities.argmax(axis=1)
+        return [
+            {
+                "item": self.items[i],
+                "label": self.classes[best[i]],
+                "probability": float(self.probabilities[i, best[i]]),
+                "answers": int(self.answers[i]),
+            }
+            | {f"p({c})": float(p) for c, p in zip(self.classes, row, strict=True)}
+            for i, row in enumerate(self.probabilities)
+        ]
+
+
+def rank_annotators(
+    answers: Any,
+    *,
+    by: By = "log_score",
+    incentive: bool = False,
+    num_classes: int | None = None,
+    confidence: float = 0.95,
+) -> AnnotatorRanking:
+    """Rank annotators by what the others say of their items; formulas at the top of the modules.
+
+    Time and memory are linear in the answers, but for the search for collusion, which is linear in
+    the pairs of answers to the same item.
+
+    Args:
+        answers: :class:`Answers`, or ints ``[items, annotators]`` with -1 for no answer.
+        by: The reading to rank by.
+        incentive: Judge every answer by what others said alone, items cross-fitted, so that no
+            answer has a part in what it is judged by. For payments.
+        num_classes: Number of classes of a matrix; default the largest code plus one.
+        confidence: Of the intervals.
+
+    Returns:
+        An :class:`AnnotatorRanking`.
+
+    Raises:
+        ValueError: Fewer than three annotators who can be judged (two only judge each other),
+            fewer than two classes, codes out of range, a reading that nobody has.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> truth = rng.integers(0, 2, 300)
+        >>> wrong = rng.random((300, 4)) < np.array([0.05, 0.1, 0.2, 0.4])
+        >>> answers = np.where(wrong, 1 - truth[:, None], truth[:, None])
+        >>> [annotator.name for annotator in rank_annotators(answers).annotators]
+        [0, 1, 2, 3]
+
+    Reference: Dawid and Skene (1979) for the model; judging annotators by their peers is not in
+    *Data Reliability Scoring*.
+    """
+    if by not in QUESTIONS:
+        raise ValueError(f"by: expected one of {', '.join(QUESTIONS)}, got {by!r}")
+    answers = _check(answers, num_classes)
+    crowd = observe(answers, incentive=incentive)
+    judged = np.flatnonzero(crowd.answers > 0)
+    _refuse_too_few(judged, answers)
+    readings = _readings(crowd, normal_quantile(confidence))
+    chosen = readings[by]
+    if np.isnan(chosen.value[judged]).all():
+        raise ValueError(
+            "by: every annotator only ever gives one label, so that nobody has a determinant: "
+            "use by='log_score'"
+        )
+    listed = _listed(answers, crowd, judged, readings, by)
+    p_value, collusion = alike(crowd), find_collusion(answers)
+    return AnnotatorRanking(
+        annotators=tuple(listed),
+        by=by,
+        question=QUESTIONS[by],
+        p_value=p_value,
+        reliability=_reliability(chosen, judged),
+        collusion=collusion,
+        unjudged=tuple(answers.annotators[a] for a in np.flatnonzero(crowd.answers == 0)),
+        classes=answers.classes,
+        findings=tuple(_findings(by, answers, crowd, listed, p_value, collusion)),
+    )
+
+
+def infer_labels(answers: Any, *, num_classes: int | None = None) -> InferredLabels:
+    """What the items most probably are, from all their answers: the mean of two models' posteriors.
+
+    Args:
+        answers: :class:`Answers`, or ints ``[items, annotators]`` with -1 for no answer.
+        num_classes: Number of classes of a matrix; default the largest code plus one.
+
+    Returns:
+        :class:`InferredLabels`.
+
+    Raises:
+        ValueError: As :func:`rank_annotators`, but for the number of annotators.
+
+    Example:
+        >>> found = infer_labels(np.array([[0, 0, 1], [1, 1, 1], [0, 0, 0], [1, 1, 0]]))
+        >>> [row["label"] for row in found.records()]
+        [0, 1, 0, 1]
+    """
+    answers = _check(answers, num_classes)
+    crowd = observe(answers)
+    return InferredLabels(answers.items, answers.classes, crowd.posterior, crowd.votes.sum(axis=1))
+
+
+def _check(answers: Any, num_classes: int | None) -> Answers:
+    if not isinstance(answers, Answers):
+        answers = answers_from_matrix(answers, num_classes=num_classes)
+    if len(answers.classes) < 2:
+        raise ValueError(
+            f"expected two classes or more, got {len(answers.classes)}: name all possible labels "
+            "(classes=), if there are others"
+        )
+    return answers
+
+
+def _refuse_too_few(judged: np.ndarray, answers: Answers) -> None:
+    if len(judged) == 0:
+        raise ValueError(
+            "expected items that two annotators or more labelled, got none: annotators are judged "
+            "by each other's answers to the same items"
+        )
+    if len(judged) < 3:
+        raise ValueError(
+            f"expected three annotators or more with labels on common items, got {len(judged)} of "
+            f"{len(answers.annotators)}: two only judge each other"
+        )
+
+
+def _only_labels(crowd: Crowd) -> np.ndarray:
+    """``[m]``: the one label an annotator gives, where the crowd would not by itself, else -1."""
+    m, d = crowd.counts.shape[:2]
+    cell = crowd.annotator.astype(np.int64) * d + crowd.label
+    count = np.bincount(cell, minlength=m * d).reshape(m, d)
+    total, label = count.sum(axis=1), count.argmax(axis=1)
+    share = crowd.votes.sum(axis=0) / crowd.votes.sum()
+    one = (count.max(axis=1) == total) & (total > 0)
+    return np.where(one & (share[label] ** total < LEVEL), label, -1)
+
+
+def _readings(crowd: Crowd, z: float) -> dict[str, Estimates]:
+    """All three; no determinant where only one label is given."""
+    left_out = _only_labels(crowd) >= 0
+    found = determinants(crowd, z)
+    return {
+        "log_score": log_scores(crowd, z),
+        "determinant": Estimates(*(np.where(left_out, np.nan, part) for part in found)),
+        "accuracy": accuracies(crowd, z),
+    }
+
+
+def _listed(
+    answers: Answers, crowd: Crowd, judged: np.ndarray, readings: dict[str, Estimates], by: By
+) -> list[Annotator]:
+    """The judged annotators, best first."""
+    classes = answers.classes
+    chance, only, agreement = chances(crowd), _only_labels(crowd), agreements(crowd)
+    rank, first, last = _ranks(readings[by], judged)
+    standing, naming = _standings(readings[by], judged, chance), renamings(crowd, LEVEL)
+    coverage = np.bincount(crowd.annotator, minlength=len(crowd.answers)) / len(answers.items)
+    return [
+        Annotator(
+            name=answers.annotators[a],
+            answers=int(crowd.answers[a]),
+            coverage=float(coverage[a]),
+            rank=int(rank[a]),
+            rank_interval=(int(first[a]), int(last[a])),
+            log_score=_reading(readings["log_score"], a),
+            determinant=None if only[a] >= 0 else _reading(readings["determinant"], a),
+            accuracy=_reading(readings["accuracy"], a),
+            agreement=float(agreement[a]),
+            p_value=float(chance[a]),
+            standing=standing[a],
+            only_label=classes[only[a]] if only[a] >= 0 else None,
+            renaming=_renaming(naming[a], classes),
+        )
+        for a in judged[np.argsort(rank[judged])].tolist()
+    ]
+
+
+def _reading(found: Estimates, a: int) -> Reading:
+    return Reading(float(found.value[a]), float(found.low[a]), float(found.high[a]))
+
+
+def _renaming(naming: np.ndarray, classes: tuple[Any, ...]) -> Mapping[Any, Any] | None:
+    if (naming == np.arange(len(classes))).all():
+        return None
+    return {classes[j]: classes[k] for j, k in enumerate(naming)}
+
+
+def _ranks(found: Estimates, judged: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Ranks and their intervals by annotator; who has no value comes last."""
+    value = np.where(np.isnan(found.value), -np.inf, found.value)[judged]
+    error = np.where(np.isnan(found.error), 0.0, found.error)[judged]
+    m = len(judged)
+    z = NormalDist().inv_cdf(1.0 - LEVEL / (2.0 * max(m - 1, 1)))
+    rank, above, below = (np.zeros(m, int) for _ in range(3))
+    rank[np.argsort(-value, kind="stable")] = np.arange(1, m + 1)
+    finite = np.maximum(value, -1e300)
+    for low in range(0, m, 512):
+        part = slice(low, low + 512)
+        gap = finite[None, :] - finite[part, None]
+        bar = z * np.hypot(error[None, :], error[part, None])
+        above[part] = (gap > bar).sum(axis=1)
+        below[part] = (-gap > bar).sum(axis=1)
+    spread = np.zeros((3, len(found.value)), int)
+    spread[:, judged] = rank, 1 + above, m - below
+    return spread[0], spread[1], spread[2]
+
+
+def _standings(found: Estimates, judged: np.ndarray, chance: np.ndarray) -> list[Any]:
+    """Against the mean annotator; ``"better"`` only where chance is excluded."""
+    average = np.nanmean(found.value[judged])
+    better = (found.low > average) & (chance < LEVEL)
+    worse = found.high < average
+    return [
+        "better" if up else "worse" if down else "unclear"
+        for up, down in zip(better, worse, strict=True)
+    ]
+
+
+def _reliability(found: Estimates, judged: np.ndarray) -> float:
+    """Spread of the values over spread and noise, by medians: one wild annotator moves neither."""
+    kept = judged[~np.isnan(found.value[judged])]
+    value = found.value[kept]
+    spread = (1.4826 * np.median(np.abs(value - np.median(value)))) ** 2
+    noise = np.median(found.error[kept] ** 2)
+    return float(spread / max(spread + noise, 1e-300))
+
+
+def _row(a: Annotator) -> dict[str, Any]:
+    readings = {"log_score": a.log_score, "determinant": a.determinant, "accuracy": a.accuracy}
+    bounds = {
+        f"{name}{suffix}": None if reading is None else getattr(reading, part)
+        for name, reading in readings.items()
+        for suffix, part in (("", "value"), ("_low", "low"), ("_high", "high"))
+    }
+    return {
+        "rank": a.rank,
+        "annotator": a.name,
+        "answers": a.answers,
+        "coverage": a.coverage,
+        "rank_low": a.rank_interval[0],
+        "rank_high": a.rank_interval[1],
+        **bounds,
+        "agreement": a.agreement,
+        "p_value": a.p_value,
+        "standing": a.standing,
+        "remarks": "; ".join(a.remarks),
+    }
+
+
+def _findings(
+    by: By,
+    answers: Answers,
+    crowd: Crowd,
+    listed: list[Annotator],
+    p_value: float,
+    collusion: CollusionSearch,
+) -> list[Finding]:
+    found = [
+        _cannot_tell(p_value),
+        _assumption(by),
+        _few_answers(listed),
+        _rare_class(by, answers, crowd),
+        _one_label(answers, listed),
+        _copies(collusion),
+        _no_peers(crowd),
+    ]
+    return [finding for finding in found if finding is not None]
+
+
+def _cannot_tell(p_value: float) -> Finding | None:
+    if p_value < LEVEL:
+        return None
+    return Finding(
+        "cannot tell",
+        "warning",
+        f"annotators could be exchanged within items without being noticed (p = {p_value:.2f})",
+        "do not act on the order; collect more answers an annotator",
+        p_value,
+    )
+
+
+def _assumption(by: By) -> Finding:
+    return Finding(
+        "consensus",
+        "note",
+        "all readings take the consensus to be mostly right; errors that everybody makes are "
+        "invisible, so that the order is firmer than the levels"
+        + (", and accuracies come with an allowance learnt from other crowds" * (by == "accuracy")),
+        "check some items yourself where levels matter",
+    )
+
+
+def _few_answers(listed: list[Annotator]) -> Finding | None:
+    few = sum(a.answers < 10 for a in listed)
+    if not few:
+        return None
+    return Finding(
+        "few answers",
+        "note",
+        f"{few} of {len(listed)} annotators have fewer than 10 answers that can be judged",
+        "read their place as 'not known', not as 'average'",
+        few,
+    )
+
+
+def _rare_class(by: By, answers: Answers, crowd: Crowd) -> Finding | None:
+    share = crowd.votes.sum(axis=0) / crowd.votes.sum()
+    rare = int(np.argmin(share))
+    if by != "determinant" or share[rare] * len(share) >= 0.5:
+        return None
+    return Finding(
+        "rare class",
+        "warning",
+        f"the determinant weighs every class alike, and class {answers.classes[rare]!r} has "
+        f"{share[rare]:.1%} of the answers",
+        "where accuracy is meant use by='log_score' or by='accuracy'",
+        float(share[rare]),
+    )
+
+
+def _one_label(answers: Answers, listed: list[Annotator]) -> Finding | None:
+    count = sum(a.only_label is not None for a in listed)
+    if not count:
+        return None
+    silent = bool((answers.label == len(answers.classes)).any())
+    return Finding(
+        "one label",
+        "note" if silent else "warning",
+        f"{count} of {len(listed)} annotators only ever give one label: their determinant is 0 by "
+        "definition, and they are judged by the precision of that label",
+        "read their accuracy and coverage"
+        if silent
+        else "if they could abstain, include the abstentions (abstain=): silence tells them apart",
+        count,
+    )
+
+
+def _copies(collusion: CollusionSearch) -> Finding:
+    judged = f"{collusion.judged} of {collusion.pairs} pairs with common items could be judged"
+    if not collusion.flagged:
+        return Finding(
+            "collusion",
+            "note",
+            f"no pair flagged; {judged}",
+            "no flag is no acquittal: few common items or a share copied stay unseen",
+            0,
+        )
+    return Finding(
+        "collusion",
+        "warning",
+        f"{len(collusion.flagged)} flagged; {judged}. {collusion.flagged[0].message}",
+        "copies vouch for each other: leave one of each pair out and rank again",
+        len(collusion.flagged),
+    )
+
+
+def _no_peers(crowd: Crowd) -> Finding | None:
+    alone = int((~crowd.judged).sum())
+    if not alone:
+        return None
+    return Finding(
+        "no peers",
+        "note",
+        f"{alone} answers stand on items that nobody else labelled",
+        "they were left out of the readings",
+        alone,
+    )

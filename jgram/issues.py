@@ -1,0 +1,340 @@
+"""Which labels look wrong, and how many are: judged by the observations, no record by itself.
+
+Predictions ``p`` ``[n, d]`` of the *given* labels, each made without the record's own label
+(jgram/left_out.py), are where class overlap and label errors look the same. What tells them apart
+is that errors stay where the prediction is sure:
+
+    e(s)  share of labels that differ from the prediction among the surest share s by margin,
+          within each predicted class
+
+Lepski's rule takes the largest ``s <= 1/2`` whose ``e`` is within two standard errors of that of
+every smaller share. Some hard records are still among those, and the fall of ``e`` from all records
+to them goes on half as far: the errors are ``n e(s) sqrt(e(s) / e(1))``. Where that is well below
+``n e(1)``, hard records and wrong labels cannot be told apart and both numbers are given; only
+people who check some of the labels can say more (``checked=``, jgram/audit.py). With an error rate
+``e`` midway between the two, and ``off`` how often an error falls on each class (half of them
+alike, half by the class shares), the probability that the label ``k`` of a record is wrong is
+
+    off_k = (1 / (d - 1) + min(share_k / (1 - share_k), 1)) / 2
+    q_k ~ max(p_k - e off_k, p_k / 50)
+    P   = e off_k (1 - q_k) / (e off_k (1 - q_k) + (1 - e) q_k)
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from jgram.audit import audit, audit_sample
+from jgram.data import check_aligned, check_observations, encode_labels, prepare_table
+from jgram.kernels import Kernel, takes
+from jgram.left_out import predict_left_out
+from jgram.observed import Codes, Observed, observe
+from jgram.table_kernel import TableKernel
+
+__all__ = ["ClassSummary", "LabelIssues", "label_issues"]
+
+SHARES = np.arange(1, 11) / 20  # of the surest predictions
+
+
+@dataclass(frozen=True)
+class ClassSummary:
+    """What the records reported in one class look like.
+
+    Attributes:
+        name: Of the class.
+        count: Records reported so.
+        issues: How many of them are among the issues.
+        mean_wrong: Mean probability of a wrong label among them.
+        confused_with: The class suggested most often for its issues; ``None`` without issues.
+    """
+
+    name: Any
+    count: int
+    issues: int
+    mean_wrong: float
+    confused_with: Any | None
+
+
+@dataclass(frozen=True, eq=False)
+class LabelIssues:
+    """Every record's label judged by the observations; arrays ``[n]`` in the order given.
+
+    Attributes:
+        wrong: Probability that the label is wrong; 0 or 1 where somebody checked it.
+        margin: Predicted probability of the label less that of the best other one: below 0 that
+            one fits better.
+        suggested: Code of that other class: the best alternative, for an issue or not.
+        order: Row numbers, the most suspicious first.
+        number: Estimate of the number of wrong labels: from the surest predictions, or from the
+            checked records where there are any.
+        number_by_all: Labels that differ from their prediction. Hard records are in it too.
+        interval: 95% interval of the number, from checked records; ``None`` without any.
+        conclusion: What the numbers are worth, in one or two sentences.
+        labels: Codes of the given labels.
+        classes: Names of the codes.
+    """
+
+    wrong: np.ndarray
+    margin: np.ndarray
+    suggested: np.ndarray
+    order: np.ndarray
+    number: int
+    number_by_all: int
+    interval: tuple[int, int] | None
+    conclusion: str
+    labels: np.ndarray
+    classes: tuple[Any, ...]
+
+    @property
+    def issues(self) -> np.ndarray:
+        """Rows of as many records as labels are wrong, the most suspicious first."""
+        return self.order[: self.number]
+
+    def to_check(self, count: int = 50, seed: int = 0) -> np.ndarray:
+        """Rows to check for the number of wrong labels, the most suspicious first.
+
+        A random sample from every stretch of the order, denser where labels are suspicious. The
+        first ``count`` of ``order`` find more errors; these say more about how many there are.
+        """
+        return self.order[audit_sample(len(self.order), count, seed)]
+
+    def by_class(self) -> list[ClassSummary]:
+        """One summary a class, the class with the largest share of issues first."""
+        d, rows = len(self.classes), self.issues
+        confusion = np.zeros((d, d), int)
+        np.add.at(confusion, (self.labels[rows], self.suggested[rows]), 1)
+        counts, issues = np.bincount(self.labels, minlength=d), confusion.sum(axis=1)
+        wrong = np.bincount(self.labels, self.wrong, minlength=d) / counts
+        return [
+            ClassSummary(
+                name=self.classes[k],
+                count=int(counts[k]),
+                issues=int(issues[k]),
+                mean_wrong=float(wrong[k]),
+                confused_with=self.classes[confusion[k].argmax()] if issues[k] else None,
+            )
+            for k in np.argsort(-issues / counts, kind="stable")
+        ]
+
+    def records(self, limit: int | None = None) -> list[dict[str, Any]]:
+        """The issues as rows for CSV or JSON, the most suspicious first, ``limit`` at most."""
+        return [
+            {
+                "row": int(row),
+                "label": self.classes[self.labels[row]],
+                "suggested": self.classes[self.suggested[row]],
+                "confidence": float(self.wrong[row]),
+                "margin": float(self.margin[row]),
+            }
+            for row in self.issues[:limit]
+        ]
+
+
+def label_issues(
+    x_hat: Any,
+    y: Any,
+    kernel: Kernel | str | None = None,
+    *,
+    columns: Any = None,
+    classes: Sequence[Any] | None = None,
+    num_classes: int | None = None,
+    checked: Mapping[Any, Any] | None = None,
+) -> LabelIssues:
+    """Rank records by how likely their label is wrong, and estimate how many are.
+
+    Formulas at the top of this module; one pass over the kernel, and ridge regressions on it (on
+    500 landmarks above 2,000 records).
+
+    Args:
+        x_hat: Labels ``[n]`` of any type.
+        y: Observations: a table of any columns, an embedding ``[n, k]``, or bound to a kernel
+            already (:func:`jgram.observed.observe`).
+        kernel: Takes the place of the kernel of tables (:class:`jgram.table_kernel.TableKernel`).
+        columns: The observations as numbers ``[n, m]``, for predictor ``L``, where ``y`` is bound.
+        classes: All possible labels, in order.
+        num_classes: Number of classes of labels that are 0-based ints already.
+        checked: What somebody who looked found, by row: the right label, or ``True`` where the
+            given label is right and ``False`` where it is wrong. The interval holds where the
+            records to check were chosen before anybody looked, by the order of suspicion or at
+            random, and later stretches of the order hold no larger share of errors.
+
+    Returns:
+        :class:`LabelIssues`.
+
+    Raises:
+        ValueError: One class alone, a class with one record, missing labels, checked rows or
+            labels that do not exist, or labels and observations that do not fit.
+
+    Example:
+        >>> y = np.array([0.0, 0.1, 0.2, 0.3, 0.4, 5.0, 5.1, 5.2, 5.3, 5.4])
+        >>> found = label_issues(list("aaabaabbbb"), y)
+        >>> found.order[:2].tolist()
+        [3, 5]
+        >>> found.classes[found.suggested[3]]
+        'a'
+
+    Reference: Lepski, *On a problem of adaptive estimation in Gaussian white noise*, 1991; Zou and
+    Donner, *Construction of confidence limits about effect measures*, 2008, for the interval.
+    """
+    encoded = encode_labels(x_hat, classes=classes, num_classes=num_classes)
+    present, labels = np.unique(encoded.codes, return_inverse=True)
+    names = tuple(encoded.classes[k] for k in present)
+    observed, columns = _bind(y, kernel, columns)
+    check_aligned({"x_hat": labels, "y": np.empty(observed.size)})
+    _refuse_single_classes(labels, names)
+    known = _read_checks(checked or {}, labels, names, encoded.classes)
+    n = len(labels)
+
+    predicted, informative = predict_left_out(observed, columns, labels)
+    sure, everywhere = _disagreement(predicted, labels)
+    if not informative:
+        sure = 0.0
+    wrong = _probability_wrong(predicted, labels, (sure + everywhere) / 2)
+    own = predicted[np.arange(n), labels]
+    others = predicted.copy()
+    others[np.arange(n), labels] = -1.0
+    suggested = others.argmax(axis=1)
+    order = np.lexsort((own - others.max(axis=1), -wrong))
+
+    number, interval = round(sure * n), None
+    if known:
+        looked, bad = np.zeros((2, n), bool)
+        looked[list(known)] = True
+        bad[[row for row, code in known.items() if code != labels[row]]] = True
+        number, interval = audit(looked[order], bad[order], wrong[order])
+    for row, code in known.items():
+        wrong[row] = float(code != labels[row])
+        if code >= 0 and code != labels[row]:
+            suggested[row] = code
+    return LabelIssues(
+        wrong=wrong,
+        margin=own - others.max(axis=1),
+        suggested=suggested.astype(np.int32),
+        order=order[np.argsort(-wrong[order], kind="stable")] if known else order,
+        number=number,
+        number_by_all=round(everywhere * n),
+        interval=interval,
+        conclusion=_conclude(n, sure, everywhere, informative, number, interval, len(known)),
+        labels=labels.astype(np.int32),
+        classes=names,
+    )
+
+
+def _bind(y: Any, kernel: Any, columns: Any) -> tuple[Observed, np.ndarray | None]:
+    """Observations bound to their kernel, and the numbers ``[n, m]`` behind them, if any."""
+    if isinstance(y, Observed):
+        return y, None if columns is None else np.asarray(columns, np.float64)
+    if kernel is None:
+        table = prepare_table(y)
+        numbers, kernel = table.points, TableKernel.of(table.points, table.table_width)
+    else:
+        numbers = check_observations(y, kind=takes(kernel)).values
+    observed = observe(kernel, numbers)
+    if columns is None and not isinstance(observed, Codes):
+        columns = numbers.reshape(len(numbers), -1)
+    return observed, None if columns is None else np.asarray(columns, np.float64)
+
+
+def _refuse_single_classes(labels: np.ndarray, names: tuple[Any, ...]) -> None:
+    counts = np.bincount(labels)
+    if len(names) == 1:
+        raise ValueError(
+            f"expected labels of two classes or more, got {names[0]!r} for every record, which "
+            "no observation can speak against"
+        )
+    if (counts == 1).any():
+        alone = int(np.argmax(counts == 1))
+        raise ValueError(
+            f"expected two records or more of every class, got one of {names[alone]!r} (row "
+            f"{int(np.argmax(labels == alone))}), which nothing can be compared with: leave it "
+            "out, or merge the class with another"
+        )
+
+
+def _read_checks(
+    checked: Mapping[Any, Any],
+    labels: np.ndarray,
+    names: tuple[Any, ...],
+    declared: tuple[Any, ...],
+) -> dict[int, int]:
+    """The right code by row; -1 where the label is wrong and the right one was never reported."""
+    codes, found = {name: code for code, name in enumerate(names)}, {}
+    for row, right in checked.items():
+        if not isinstance(row, int | np.integer) or not 0 <= row < len(labels):
+            raise ValueError(f"checked: expected rows 0..{len(labels) - 1}, got {row!r}")
+        if isinstance(right, bool | np.bool_) and not isinstance(names[0], bool | np.bool_):
+            found[int(row)] = int(labels[row]) if right else -1
+        elif right in declared:
+            found[int(row)] = codes.get(right, -1)
+        else:
+            raise ValueError(
+                f"checked: expected one of the labels {', '.join(map(repr, declared[:8]))}, True "
+                f"or False, got {right!r} for row {row}"
+            )
+    return found
+
+
+def _disagreement(predicted: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
+    """The share of wrong labels by the surest predictions, and ``e(1)``."""
+    top = predicted.argmax(axis=1)
+    two = np.partition(predicted, -2, axis=1)
+    margin = two[:, -1] - two[:, -2]
+    order = np.lexsort((-margin, top))
+    counts = np.bincount(top, minlength=predicted.shape[1])
+    within = np.arange(len(top)) - np.repeat(np.cumsum(counts) - counts, counts)
+    position = np.empty(len(top))
+    position[order] = (within + 0.5) / np.repeat(counts, counts)
+    differs = top != labels
+    everywhere = float(differs.mean())
+    sure, smaller = everywhere, []
+    for share in SHARES:
+        inside = position <= share
+        if (size := inside.sum()) < 10:
+            continue
+        e = float(differs[inside].mean())
+        if all(e - other <= 2 * math.sqrt(e * (1 - e) / m) for other, m in smaller):
+            sure = e
+        smaller.append((e, size))
+    sure = min(sure, everywhere)
+    return sure * math.sqrt(sure / everywhere) if sure > 0 else 0.0, everywhere
+
+
+def _probability_wrong(predicted: np.ndarray, labels: np.ndarray, rate: float) -> np.ndarray:
+    """``P`` of the module's formula, at an error rate."""
+    share = np.bincount(labels) / len(labels)
+    off = rate * (1 / (len(share) - 1) + np.minimum(share / (1 - share), 1.0)) / 2
+    clean = np.maximum(predicted - off, predicted / 50)
+    own = (clean / clean.sum(axis=1, keepdims=True))[np.arange(len(labels)), labels]
+    wrong = off[labels] * (1 - own)
+    return wrong / np.maximum(wrong + (1 - rate) * own, 1e-300)
+
+
+def _conclude(
+    n: int,
+    sure: float,
+    everywhere: float,
+    informative: bool,
+    number: int,
+    interval: tuple[int, int] | None,
+    checked: int,
+) -> str:
+    if interval is not None:
+        return (
+            f"{number} of {n} labels are wrong by the {checked} that were checked (95% interval "
+            f"{interval[0]} to {interval[1]})"
+        )
+    if not informative:
+        return (
+            "these observations do not predict the labels: none can be called wrong, and the order "
+            "means little"
+        )
+    if everywhere > 1.5 * sure and (everywhere - sure) * n > 2 * math.sqrt(sure * n + 1):
+        return (
+            f"{number} of {n} labels are wrong by the surest predictions, {round(everywhere * n)} "
+            "by all: these observations cannot tell hard records from wrong labels. Check 50 "
+            "(to_check) and give what you find (checked)"
+        )
+    return f"about {number} of {n} labels are wrong"

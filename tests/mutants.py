@@ -1,0 +1,164 @@
+"""Break the core on purpose, one small change at a time: each should make a test fail.
+
+    python -m tests.mutants --module noise --limit 20 --seed 1
+
+Every change is made in a temporary copy of the project, where the module's own doctests and tests
+run until the first that fails. What survives is printed as file:line with what stood there and what
+was put there: either a test is missing, or the change means the same.
+"""
+
+import argparse
+import ast
+import copy
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+# Core modules, and the tests that should notice, quickest first.
+TESTS = {
+    "comparisons": ["comparisons"],
+    "contrasts": ["contrasts"],
+    "determinant": ["determinant"],
+    "findings": ["findings"],
+    "gram_matrix": ["gram_matrix"],
+    "influences": ["influences"],
+    "kernels": ["kernels"],
+    "noise": ["noise"],
+    "observed": ["observed", "influences"],
+    "ranks": ["ranks"],
+    "scores": ["scores"],
+    "uncertainty": ["noise", "findings"],
+}
+OPERATORS = {
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.Pow: ast.Mult,
+    ast.FloorDiv: ast.Mult, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd, ast.And: ast.Or,
+    ast.Or: ast.And, ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
+}  # fmt: skip
+REVERSED = {ast.Lt: ast.GtE, ast.LtE: ast.Gt, ast.Gt: ast.LtE, ast.GtE: ast.Lt}
+OPPOSITE = {
+    "minimum": "maximum", "maximum": "minimum", "min": "max", "max": "min", "any": "all",
+    "all": "any", "argmin": "argmax", "argmax": "argmin",
+}  # fmt: skip
+DROPPED = ("abs", "log", "maximum", "minimum", "sqrt")
+UNTOUCHED = ("annotation", "returns", "decorator_list", "bases", "ctx")
+
+
+def variants(node: ast.AST) -> Iterator[ast.AST]:
+    """Small changes of one node, each a new node in its place."""
+    match node:
+        case ast.BinOp() | ast.BoolOp() if type(node.op) in OPERATORS:
+            changed = copy.copy(node)
+            changed.op = OPERATORS[type(node.op)]()
+            yield changed
+        case ast.Compare(left, [operator], right):
+            for table in (OPERATORS, REVERSED):
+                if type(operator) in table:
+                    yield ast.Compare(left, [table[type(operator)]()], right)
+        case ast.UnaryOp(_, operand) if not isinstance(operand, ast.Constant):
+            yield operand
+        case ast.Constant(bool(value)):
+            yield ast.Constant(not value)
+        case ast.Constant(int(value) | float(value)):
+            yield ast.Constant(2 * value or 1)
+        case ast.Return(ast.BinOp() | ast.Call() as value):
+            yield ast.Return(ast.UnaryOp(ast.USub(), value))
+        case ast.Return(ast.AST()):
+            yield ast.Return(ast.Constant(None))
+        case ast.IfExp(test, then, otherwise):
+            yield ast.IfExp(test, otherwise, then)
+        case ast.If(test, then, otherwise):
+            yield ast.If(ast.UnaryOp(ast.Not(), test), then, otherwise)
+        case ast.AugAssign():
+            yield ast.Pass()
+        case ast.keyword(arg=str(name), value=ast.Name()):
+            yield ast.keyword(name, ast.Constant(None))
+        case ast.Call(ast.Attribute(owner, "where") as called, [test, then, otherwise], rest):
+            yield ast.Call(called, [test, otherwise, then], rest)
+        case ast.Call(ast.Attribute(owner, name), arguments, rest):
+            if name in OPPOSITE:
+                yield ast.Call(ast.Attribute(owner, OPPOSITE[name]), arguments, rest)
+            if name in DROPPED and arguments:
+                yield arguments[0]
+
+
+def places(node: ast.AST) -> Iterator[tuple[list | ast.AST, int | str, ast.AST]]:
+    """Every node that may change, with what holds it and where."""
+    if isinstance(node, ast.Raise | ast.JoinedStr):  # messages
+        return
+    for name, value in ast.iter_fields(node):
+        held = value if isinstance(value, list) else [value]
+        for i, child in enumerate(held):
+            if isinstance(child, ast.AST) and name not in UNTOUCHED:
+                yield (value, i, child) if isinstance(value, list) else (node, name, child)
+                yield from places(child)
+
+
+def mutants(source: str) -> Iterator[tuple[int, str, str, str]]:
+    """Of every change: its line, what stood there, what stands there now, the whole module."""
+    tree = ast.parse(source)
+    for holder, where, node in list(places(tree)):
+        put = holder.__setitem__ if isinstance(holder, list) else holder.__setattr__
+        for changed in variants(node):
+            put(where, changed)  # pyright: ignore[reportArgumentType]
+            whole = ast.unparse(ast.fix_missing_locations(tree))
+            put(where, node)  # pyright: ignore[reportArgumentType]
+            was, now = (ast.unparse(part).partition("\n")[0] for part in (node, changed))
+            yield getattr(node, "lineno", 0), was, now, whole
+
+
+def survives(folder: Path, module: str, seconds: float) -> bool:
+    """Whether all tests of the module pass in time."""
+    files = [f"jgram/{module}.py", *(f"tests/test_{name}.py" for name in TESTS[module])]
+    # What a mutant leaves as it was is compiled once for all of them.
+    command = [sys.executable, "-m", "pytest", "-x", "-p", "no:cacheprovider", *files]
+    environment = {
+        **os.environ,
+        "JAX_COMPILATION_CACHE_DIR": str(folder.parent / "compiled"),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    }
+    try:
+        return not subprocess.run(
+            command, cwd=folder, env=environment, capture_output=True, timeout=seconds
+        ).returncode
+    except subprocess.TimeoutExpired:
+        return False
+
+
+def main() -> None:
+    """Sample mutants of each module asked for, and report."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--module", choices=TESTS, action="append", help="default: all")
+    parser.add_argument("--limit", type=int, default=10, help="mutants a module, at random")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=600.0, help="for the tests of a mutant")
+    options = parser.parse_args()
+    outcomes = []
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch) / "jgram"
+        shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(".*", "__pycache__"))
+        for module in options.module or TESTS:
+            path = folder / "jgram" / f"{module}.py"
+            source = path.read_text()
+            if not survives(folder, module, options.seconds):
+                sys.exit(f"expected the tests of {module} to pass before anything is broken")
+            made = list(mutants(source))
+            for line, was, now, whole in random.Random(options.seed).sample(
+                made, min(options.limit, len(made))
+            ):
+                path.write_text(whole)
+                outcomes.append(survives(folder, module, options.seconds))
+                word = "SURVIVED" if outcomes[-1] else "killed"
+                print(f"{word:8} jgram/{module}.py:{line}: {was}  ->  {now}", flush=True)
+            path.write_text(source)
+    print(f"{len(outcomes)} mutants, {sum(outcomes)} survived")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,151 @@
+"""Findings: each at its threshold, and conditional independence against a jackknife of tables."""
+
+import numpy as np
+import pytest
+
+import jgram
+from jgram.findings import (
+    Evidence,
+    IndependenceCheck,
+    conditional_independence,
+    diagnose,
+    relabelling,
+)
+from jgram.observed import observe
+from jgram.uncertainty import uncertainties
+
+
+def log_ratio(first, second, y, d):
+    scores = [
+        np.linalg.slogdet(np.histogram2d(y, x, bins=[np.arange(d + 1)] * 2)[0] / len(y))[1]
+        for x in (first, second)
+    ]
+    return 2 * (scores[0] - scores[1])
+
+
+@pytest.mark.parametrize("sources", [2, 3])
+def test_statistic_is_that_of_the_jackknife(sources):
+    rng = np.random.default_rng(sources)
+    n, d = 300, 2
+    truth = rng.integers(0, d, n)
+    first, second, *observed = (
+        np.where(rng.random(n) < share, rng.integers(0, d, n), truth)
+        for share in (0.1, 0.4, 0.1, 0.2, 0.3)[: 2 + sources]
+    )
+    whole = np.array([log_ratio(first, second, y, d) for y in observed])
+    left = np.array(
+        [
+            [log_ratio(*(np.delete(x, i) for x in (first, second, y)), d) for y in observed]
+            for i in range(n)
+        ]
+    )
+    covariance = (n - 1) ** 2 / n * np.cov(left.T)
+    contrast = np.diff(np.eye(sources), axis=0)
+    gaps = contrast @ whole
+    expected = gaps @ np.linalg.solve(contrast @ covariance @ contrast.T, gaps)
+    found = conditional_independence(
+        first, second, {str(k): (y, jgram.Delta(d)) for k, y in enumerate(observed)}
+    )
+    assert list(found.log_ratios.values()) == pytest.approx(list(whole), abs=1e-9)
+    errors = np.sqrt(np.diagonal(covariance))
+    assert list(found.standard_errors.values()) == pytest.approx(list(errors), rel=0.03)
+    assert found.statistic == pytest.approx(expected, rel=0.05)
+    assert found.degrees_of_freedom == sources - 1
+    if sources == 3:  # the chi-square with two degrees of freedom is exponential
+        assert found.p_value == pytest.approx(np.exp(-found.statistic / 2), rel=1e-4)
+
+
+CLASSES = ["low", "mid", "high"]
+
+
+def evidence(x_hat, y, kernel="delta", seen=2.0, noise_p_value=0.01):
+    found = uncertainties({"": x_hat}, y, kernel, num_classes=len(CLASSES))[""]
+    return Evidence(x_hat, observe(kernel, y), CLASSES, found, seen, noise_p_value)
+
+
+def names(found):
+    return {finding.name: finding for finding in diagnose(found)}
+
+
+SURE = np.repeat([0, 1, 2], 30)
+
+
+def test_a_clear_report_has_no_findings():
+    assert diagnose(evidence(SURE, SURE)) == []
+
+
+@pytest.mark.parametrize(
+    ("found", "name", "value", "words"),
+    [
+        (lambda: evidence(SURE[:-1], SURE[:-1]), "rare class", 29, "'high' is reported 29 times"),
+        (lambda: evidence(SURE[:61], SURE[:61]), "rare class", 1, "no unbiased score"),
+        (lambda: evidence(SURE, SURE, noise_p_value=0.05), "inside the noise", 0.05, "0.05"),
+        (lambda: evidence(SURE, SURE, seen=0.9), "volume of noise", 0.9, "2 directions between 3"),
+    ],
+)
+def test_each_doubt_has_its_threshold(found, name, value, words):
+    finding = names(found())[name]
+    assert (finding.level, finding.value) == ("warning", value)
+    assert words in finding.message
+    assert ("no unbiased" in finding.message) == (words == "no unbiased score")
+
+
+def test_a_doubt_just_short_of_its_threshold_is_not_said():
+    assert diagnose(evidence(SURE, SURE, seen=1.0, noise_p_value=0.049)) == []
+    assert "no unbiased" not in names(evidence(SURE[:62], SURE[:62]))["rare class"].message
+
+
+def test_the_class_that_is_nearly_a_mixture_is_named():
+    """Class 1 is seen as itself in 5 of its 100 records, else as 0 or as 2."""
+    x_hat, rest = np.repeat([0, 1, 2], 100), np.repeat([0, 1, 2], [48, 5, 47])
+    y = np.where(x_hat == 1, np.pad(rest, 100), x_hat)
+    finding = names(evidence(x_hat, y))["near mixture"]
+    assert finding.level == "note"
+    assert "'mid'" in finding.message
+    assert finding.value == pytest.approx(5 / np.linalg.norm([48, 5, 47]))
+    assert "0.074" in finding.message
+
+
+def test_a_score_of_noise_is_near_singular():
+    rng = np.random.default_rng(0)
+    found = evidence(SURE, rng.integers(0, 3, 90))
+    error = found.uncertainty.standard_error
+    assert names(found)["near singular"].value == error >= 0.6
+
+
+def test_the_merged_pair_is_named():
+    y = np.where(SURE == 2, np.arange(90) % 2 + 1, np.where(SURE == 1, np.arange(90) % 2 + 1, 0))
+    y[0] = 3
+    (finding,) = diagnose(evidence(SURE, y))
+    assert (finding.name, finding.level, finding.value) == ("merged classes", "fatal", 2)
+    assert "rank 2 of 3" in finding.message
+    assert "'mid' and 'high'" in finding.message or "'high' and 'mid'" in finding.message
+
+
+def test_relabelled_reports_are_matched_and_close_ones_are_not():
+    truth = np.repeat([0, 1, 2], 40)
+    turned = (truth + 1) % 3
+    turned[:4] = truth[:4]
+    (finding,) = relabelling({"a": truth, "soft": np.eye(3), "b": turned}, CLASSES)
+    assert finding.value == pytest.approx(4 / 120)
+    assert finding.level == "warning"
+    assert "3% of the records, and on 97%" in finding.message
+    assert "'low' as 'mid', 'mid' as 'high', 'high' as 'low'" in finding.message
+    missing = np.where(np.arange(120) % 2, truth, -1)
+    assert relabelling({"a": truth, "b": missing}, CLASSES) == []
+    half = np.where(np.arange(120) % 40 < 19, truth, (truth + 1) % 3)  # 47.5% and 52.5%
+    assert relabelling({"a": truth, "b": half}, CLASSES) == []
+
+
+def test_independence_is_said_in_words():
+    fine = IndependenceCheck({"u": 1.0, "v": 1.2}, {"u": 0.1, "v": 0.1}, 2.0, 1, 0.05).finding()
+    assert (fine.level, fine.value) == ("note", 0.05)
+    assert "u +1.00, v +1.20; p = 0.05" in fine.message
+    wrong = IndependenceCheck({"u": 1.0, "v": 9.0}, {"u": 0.1, "v": 0.1}, 99.0, 1, 0.049).finding()
+    assert wrong.level == "warning"
+    with pytest.raises(ValueError, match="two observations or more, got 1"):
+        conditional_independence(SURE, SURE, {"u": (SURE, jgram.delta)})
+    with pytest.raises(ValueError, match="got -inf through 'v'"):
+        conditional_independence(
+            SURE, SURE, {"u": (SURE, jgram.delta), "v": (SURE % 2, jgram.delta)}
+        )

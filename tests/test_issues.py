@@ -1,0 +1,175 @@
+import numpy as np
+import pytest
+
+from jgram import left_out
+from jgram.issues import label_issues
+from jgram.kernels import RBF, delta, linear
+from jgram.observed import observe
+
+
+def blobs(counts, rate, seed=0, dimension=4, spread=1.0):
+    """Gaussian classes, labels flipped to another class at ``rate``."""
+    rng = np.random.default_rng(seed)
+    truth = np.repeat(np.arange(len(counts)), counts)
+    centres = 3.0 * rng.normal(size=(len(counts), dimension))
+    y = centres[truth] + spread * rng.normal(size=(len(truth), dimension))
+    flipped = rng.random(len(truth)) < rate
+    shift = rng.integers(1, len(counts), len(truth))
+    return truth, np.where(flipped, (truth + shift) % len(counts), truth), y
+
+
+def auroc(bad, suspicion):
+    order = np.argsort(np.argsort(suspicion))
+    return (order[bad].mean() - (bad.sum() - 1) / 2) / (~bad).sum()
+
+
+def test_landmarks_are_close_to_the_whole_kernel(monkeypatch):
+    truth, labels, y = blobs([50, 40, 30], 0.15, seed=3, spread=1.5)
+    exact = label_issues(labels, y)
+    monkeypatch.setattr(left_out, "EXACT", 100)
+    monkeypatch.setattr(left_out, "LANDMARKS", 40)
+    near = label_issues(labels, y)
+    assert np.corrcoef(exact.wrong, near.wrong)[0, 1] > 0.97
+    assert auroc(truth != labels, near.wrong) > auroc(truth != labels, exact.wrong) - 0.02
+    monkeypatch.setattr(left_out, "LANDMARKS", len(y))
+    all_of_them = label_issues(labels, y)
+    np.testing.assert_allclose(all_of_them.wrong, exact.wrong, atol=0.02)
+
+
+@pytest.mark.parametrize("counts", [[100, 100, 100, 100], [300, 80, 20, 12]])
+@pytest.mark.parametrize("rate", [0.05, 0.2])
+def test_planted_flips_come_first_and_are_counted(counts, rate):
+    truth, labels, y = blobs(counts, rate, seed=3)
+    found, bad = label_issues(labels, y), truth != labels
+    assert auroc(bad, found.wrong) > 0.97
+    assert bad[found.order[: bad.sum()]].mean() > 0.8
+    assert (found.suggested[bad] == truth[bad]).mean() > 0.9
+    assert 0.6 < found.number / bad.sum() < 1.5
+    assert found.issues.tolist() == found.order[: found.number].tolist()
+
+
+def test_clean_separable_labels_have_no_issues():
+    _, labels, y = blobs([40, 40, 40], 0.0, spread=0.5)
+    found = label_issues(labels, y)
+    assert found.number == 0
+    assert found.records() == []
+    assert np.isfinite(found.wrong).all()
+
+
+def test_hard_records_and_wrong_labels_are_two_numbers():
+    # One dimension, classes that overlap: nobody could tell.
+    truth = np.repeat([0, 1], 150)
+    y = truth + np.random.default_rng(0).normal(size=300)
+    found = label_issues(truth, y)
+    assert found.number_by_all > 1.5 * found.number
+    assert "cannot tell hard records from wrong labels" in found.conclusion
+
+
+def test_observations_that_say_nothing_call_no_label_wrong():
+    labels = np.repeat([0, 1, 2], [50, 40, 30])
+    for y in (np.zeros(120), np.random.default_rng(2).normal(size=(120, 4))):
+        found = label_issues(labels, y, RBF(1.0))
+        assert found.number == 0
+        assert "do not predict the labels" in found.conclusion
+        assert np.isfinite(found.wrong).all()
+
+
+def test_order_of_the_records_does_not_matter():
+    _, labels, y = blobs([40, 40, 40], 0.1)
+    shuffled = np.random.default_rng(0).permutation(len(y))
+    first, second = label_issues(labels, y), label_issues(labels[shuffled], y[shuffled])
+    np.testing.assert_allclose(second.wrong, first.wrong[shuffled], atol=1e-4)
+    assert first.number == second.number
+
+
+def test_names_rows_and_summary_survive():
+    truth, labels, y = blobs([40, 40, 40], 0.1, seed=1)
+    names = np.array(["ant", "bee", "cat"])
+    found = label_issues(names[labels], y)
+    first = found.records(1)[0]
+    assert first["label"] == names[labels[first["row"]]]
+    assert first["suggested"] == names[truth[first["row"]]]
+    assert first["confidence"] == found.wrong[first["row"]]
+    assert [record["row"] for record in found.records()] == found.issues.tolist()
+    summary = found.by_class()
+    assert sum(item.issues for item in summary) == found.number
+    shares = [item.issues / item.count for item in summary]
+    assert shares == sorted(shares, reverse=True)
+    assert {item.name for item in summary} == set(names)
+
+
+def test_categories_and_bound_observations():
+    labels, y = np.repeat([0, 1], 20), np.repeat([0, 1], 20)
+    y[3] = 1
+    found = label_issues(labels, y, delta)
+    assert found.order[0] == 3
+    _, labels, y = blobs([30, 30], 0.1)
+    bound = label_issues(labels, observe(RBF(2.0), y), columns=y)
+    np.testing.assert_array_equal(bound.order, label_issues(labels, y, RBF(2.0)).order)
+    label_issues(labels, y, linear)
+
+
+def test_checked_records_give_the_number_and_are_believed():
+    truth, labels, y = blobs([150, 150], 0.2, seed=4, spread=3.0)
+    before = label_issues(labels, y)
+    rows = before.to_check(60)
+    assert len(set(rows.tolist())) == 60
+    checked = {int(row): int(truth[row]) for row in rows}
+    found, bad = label_issues(labels, y, checked=checked), truth != labels
+    low, high = found.interval
+    assert low <= bad.sum() <= high
+    assert low <= found.number <= high
+    np.testing.assert_array_equal(found.wrong[rows], bad[rows])
+    assert (found.suggested[rows][bad[rows]] == truth[rows][bad[rows]]).all()
+    assert set(rows[bad[rows]]) <= set(found.issues)
+    by_verdict = label_issues(labels, y, checked={row: not bad[row] for row in checked})
+    assert by_verdict.interval == found.interval
+    assert "by the 60 that were checked" in found.conclusion
+
+
+@pytest.mark.parametrize("n", [4, 5, 8])
+def test_few_records_give_numbers(n):
+    rng = np.random.default_rng(n)
+    labels = np.arange(n) % 2
+    for y in (labels + 0.1 * rng.normal(size=n), rng.normal(size=(n, 2)), np.ones(n)):
+        found = label_issues(labels, y, RBF(1.0))
+        assert np.isfinite(found.wrong).all()
+        assert np.isfinite(found.margin).all()
+        assert ((found.wrong >= 0) & (found.wrong <= 1)).all()
+
+
+def test_a_class_that_is_declared_and_never_reported_is_left_out():
+    _, labels, y = blobs([20, 20], 0.1)
+    found = label_issues(labels, y, num_classes=5)
+    np.testing.assert_array_equal(found.wrong, label_issues(labels, y).wrong)
+    assert found.classes == (0, 1)
+    checked = label_issues(labels, y, num_classes=5, checked={3: 4})
+    assert checked.wrong[3] == 1.0
+
+
+def test_inputs_stay_as_they_are():
+    _, labels, y = blobs([20, 20], 0.1)
+    before = labels.copy(), y.copy()
+    label_issues(labels, y, checked={0: 1})
+    np.testing.assert_array_equal(labels, before[0])
+    np.testing.assert_array_equal(y, before[1])
+
+
+@pytest.mark.parametrize(
+    ("labels", "y", "options", "message"),
+    [
+        ([0, 0, 1, 1], [0.0, 1.0, 2.0], {}, "expected 4 records"),
+        (["a", "a", "a", "b"], np.arange(4.0), {}, "got one of 'b' \\(row 3\\)"),
+        (["a", "b"], np.arange(2.0), {}, "expected two records or more of every class"),
+        (["a", "a", "a"], np.arange(3.0), {}, "got 'a' for every record"),
+        ([0, None, 1, 1], np.arange(4.0), {}, "1 of 4 labels missing"),
+        ([None, None, None], np.arange(3.0), {}, "missing"),
+        (np.full((4, 2), 0.5), np.arange(4.0), {}, "expected shape \\[n\\]"),
+        ([0, 0, 1, 1], np.arange(4.0), {"checked": {4: 0}}, "expected rows 0..3, got 4"),
+        ([0, 0, 1, 1], np.arange(4.0), {"checked": {"1": 0}}, "expected rows 0..3, got '1'"),
+        ([0, 0, 1, 1], np.arange(4.0), {"checked": {1: 7}}, "got 7 for row 1"),
+    ],
+)
+def test_refusals(labels, y, options, message):
+    with pytest.raises(ValueError, match=message):
+        label_issues(labels, y, **options)
