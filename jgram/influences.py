@@ -6,10 +6,10 @@ With ``M[m, d]`` the mean feature sums, ``G = M^T M`` and ``phi_n`` the features
     h[n, j] = (G^-1 M^T phi_n)_j        (implicit kernels: ``(K Z G^-1)[n, j] / N``)
 
 is half the derivative of ``N log det G`` in the share of record ``n`` that is in class ``j``. When
-the reports are true and classes balanced, ``h[n, j] / d`` estimates without bias whether record ``n``
-belongs to class ``j``. Together with the part of ``phi_n`` that lies outside the span of the class
-means, it gives *exactly*, not only to first order, the log score after any one record is dropped or
-relabelled, by the matrix determinant lemma.
+the reports are true and classes balanced, ``h[n, j] / d`` estimates without bias whether record
+``n`` belongs to class ``j``. Together with the part of ``phi_n`` that lies outside the span of the
+class means, it gives *exactly*, not only to first order, the log score after any one record is
+dropped or relabelled, by the matrix determinant lemma.
 """
 
 from typing import NamedTuple
@@ -75,7 +75,7 @@ def influence(
     weights: Shaped[ArrayLike, " n"] | None = None,
     block_size: int = BLOCK_SIZE,
 ) -> Float[Array, "n d"]:
-    """``h[n, j]``: ``N/2`` times the derivative of the log score in a record's share of class ``j``.
+    """``h[n, j]``: ``N/2`` times the derivative of the log score in the share of a class.
 
     Args:
         x_hat: Labels ``[n]`` or soft reports ``[n, d]``.
