@@ -16,13 +16,13 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jgram.label_issues import label_issues
 from scipy.stats import spearmanr
 
 from bench.timing import Row, report, time_in_turns
 from jgram.annotators import Answers, answers_from_columns, rank_annotators
 from jgram.annotators.posterior import ITERATIONS, fit, majority
 from jgram.kernels import RBF, RandomFeatures
-from jgram.label_issues import label_issues
 
 
 def crowd(
