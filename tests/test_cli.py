@@ -525,7 +525,9 @@ REFUSALS = {
     f"{SCORE} --kernel rbf": "symptom: expected numbers",
     f"{SCORE} --kernel pseudo-posterior": "symptom: expected numbers",
     "score visits.csv --report good --observation flat --kernel pseudo-posterior": "sum to 1",
-    "score visits.csv --report good --observation level --observation symptom --kernel rbf": "symptom: expected numbers",
+    "score visits.csv --report good --observation level --observation symptom --kernel rbf": (
+        "symptom: expected numbers"
+    ),
     "score visits.csv --report holes --observation symptom --missing raise": "24 of 240 labels",
     "score visits.csv --report good --observation flat": "nothing but 5",
     f"{SCORE} --missing keeep": "keep",
