@@ -730,7 +730,8 @@ def test_image_features_give_a_full_rank_score(jgram):
     ("arguments", "code"),
     [
         (["score", "few.csv", "--report", "god", "--observation", "symptom"], 2),
-        ("score visits.csv --report good --observation flat --kernel delta".split(), 3),
+        (["score", "visits.csv", "--report", "good", "--observation", "flat",
+          "--kernel", "delta"], 3),
     ],
 )  # fmt: skip
 def test_exit_codes_of_the_process(folder, arguments, code):
