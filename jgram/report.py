@@ -393,7 +393,7 @@ def rank_reports(
         if length is None:
             judged = _judge(bound, stacked, None)
             length = suggested_block_length(judged.pairs.differences)
-        if length > 1:
+        if length != 1:
             judged, groups = None, _time_groups(bound, length)
         judged = _judge(bound, stacked, groups) if judged is None else judged
         key = jax.random.key(0) if key is None else key
@@ -491,7 +491,10 @@ def _judge(bound: Bound, stacked: np.ndarray, groups: Any) -> _Judged:
     found = products(observed, reports, **options)
     present = np.asarray(found.z).sum(axis=2) > 0
     alone = [found._replace(weights=jnp.asarray(weights * row)) for row in present]
-    alone = [payoffs_of_pairs(one.of(jnp.array([i])), [[0, 0]]) for i, one in enumerate(alone)]
+    alone = [
+        payoffs_of_pairs(one.of(jnp.array([i])), np.zeros((1, 2), int))
+        for i, one in enumerate(alone)
+    ]
     alone = jax.tree.map(lambda *parts: jnp.concatenate(parts), *alone)
     if k == 1:
         pairs = alone
