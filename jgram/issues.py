@@ -151,7 +151,8 @@ def label_issues(
     Args:
         x_hat: Labels ``[n]`` of any type.
         y: Observations: a table of any columns, an embedding ``[n, k]``, or bound to a kernel
-            already (:func:`jgram.observed.observe`).
+            already (:func:`jgram.observed.observe`). The columns themselves find more errors than
+            class probabilities that somebody's model made of them.
         kernel: Takes the place of the kernel of tables (:class:`jgram.table_kernel.TableKernel`).
         columns: The observations as numbers ``[n, m]``, for predictor ``L``, where ``y`` is bound.
         classes: All possible labels, in order.
