@@ -16,12 +16,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jgram.label_issues import label_issues
 from scipy.stats import spearmanr
 
 from bench.timing import Row, report, time_in_turns
 from jgram.annotators import Answers, answers_from_columns, rank_annotators
 from jgram.annotators.posterior import ITERATIONS, fit, majority
+from jgram.issues import label_issues
 from jgram.kernels import RBF, RandomFeatures
 
 
@@ -101,11 +101,13 @@ def large() -> None:
     answers, accuracy = crowd(1_000_000, 10_000, 10, 10)
     found["peak gigabytes before"] = gigabytes()
     m, items = len(accuracy), len(answers.items)
-    rows = [jnp.asarray(part) for part in (answers.item, answers.annotator, answers.label)]
-    start, ones = majority(answers.item, answers.label, items, 10), jnp.ones(items)
-    name = f"jgram, fit of {ITERATIONS} iterations"
-    seconds(name, lambda: fit(start, *rows, ones, ones, m=m, classes=10))
-    del rows, start
+
+    def fitted() -> Any:
+        rows = [jnp.asarray(part) for part in (answers.item, answers.annotator, answers.label)]
+        start, ones = majority(answers.item, answers.label, items, 10), jnp.ones(items)
+        return fit(start, *rows, ones, ones, m=m, classes=10)
+
+    seconds(f"jgram, fit of {ITERATIONS} iterations", fitted)
     scores = seconds("jgram, rank_annotators", lambda: ranked(answers))
     found["Spearman with the true accuracy, jgram"] = float(spearmanr(scores, accuracy).statistic)
     try:

@@ -525,7 +525,9 @@ REFUSALS = {
     f"{SCORE} --kernel rbf": "symptom: expected numbers",
     f"{SCORE} --kernel pseudo-posterior": "symptom: expected numbers",
     "score visits.csv --report good --observation flat --kernel pseudo-posterior": "sum to 1",
-    "score visits.csv --report good --observation level --observation symptom --kernel rbf": "symptom: expected numbers",
+    "score visits.csv --report good --observation level --observation symptom --kernel rbf": (
+        "symptom: expected numbers"
+    ),
     "score visits.csv --report holes --observation symptom --missing raise": "24 of 240 labels",
     "score visits.csv --report good --observation flat": "nothing but 5",
     f"{SCORE} --missing keeep": "keep",
@@ -728,7 +730,8 @@ def test_image_features_give_a_full_rank_score(jgram):
     ("arguments", "code"),
     [
         (["score", "few.csv", "--report", "god", "--observation", "symptom"], 2),
-        (["score", "visits.csv", "--report", "good", "--observation", "flat", "--kernel", "delta"], 3),
+        (["score", "visits.csv", "--report", "good", "--observation", "flat",
+          "--kernel", "delta"], 3),
     ],
 )  # fmt: skip
 def test_exit_codes_of_the_process(folder, arguments, code):
