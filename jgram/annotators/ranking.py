@@ -74,17 +74,17 @@ class Annotator:
     """One annotator's standing.
 
     Attributes:
-        name: Of the annotator.
+        name: Name of the annotator.
         answers: Number of labels on items that somebody else labelled too.
         coverage: Share of all items that the annotator labelled.
         rank: 1 is the best.
-        rank_interval: Of the rank.
+        rank_interval: Interval of the rank.
         log_score: Mean log probability that the others give to the own labels.
         determinant: ``|det C|^(1/(d-1))`` of the confusion matrix; ``None`` where only one label is
             ever given.
         accuracy: Share of right answers; of an annotator who abstains, the precision.
         agreement: Mean share of an item's other labels that are the same.
-        p_value: Of own labels having nothing to do with own items.
+        p_value: P-value of labels that have nothing to do with their items.
         standing: Whether the interval of the reading ranked by lies above or below the mean
             annotator; never ``"better"`` where the p-value is .05 or more.
         only_label: The label, where the annotator gives no other and the crowd would have.
@@ -129,7 +129,7 @@ class AnnotatorRanking:
         annotators: Best first.
         by: The reading ranked by.
         question: What that reading answers, in a line.
-        p_value: Of all annotators being alike.
+        p_value: P-value of all annotators being alike.
         reliability: Squared correlation to expect of the values ranked by with what they estimate.
         collusion: Pairs who agree too much, and how many could be judged.
         unjudged: Names without any label that could be judged.
@@ -227,7 +227,7 @@ def rank_annotators(
         incentive: Judge every answer by what others said alone, items cross-fitted, so that no
             answer has a part in what it is judged by. For payments.
         num_classes: Number of classes of a matrix; default the largest code plus one.
-        confidence: Of the intervals.
+        confidence: Confidence level of the intervals.
 
     Returns:
         An :class:`AnnotatorRanking`.
