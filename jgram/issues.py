@@ -83,6 +83,7 @@ class LabelIssues:
         number_by_all: Labels that differ from their prediction. Hard records are in it too.
         interval: 95% interval of the number, from checked records; ``None`` without any.
         num_checked: How many records were checked.
+        informative: Whether the observations predict the labels at all.
         conclusion: What the numbers are worth, in one or two sentences.
         classes: Names of the codes.
         observations: What the observations were taken for, in one line.
@@ -99,6 +100,7 @@ class LabelIssues:
     number_by_all: int
     interval: tuple[int, int] | None
     num_checked: int
+    informative: bool
     conclusion: str
     classes: tuple[Any, ...]
     observations: str
@@ -267,6 +269,7 @@ def label_issues(
         number_by_all=round(everywhere * n),
         interval=interval,
         num_checked=len(known),
+        informative=informative,
         conclusion=_conclude(n, sure, everywhere, informative, number, interval, len(known)),
         classes=names,
         observations=bound.description,
@@ -307,14 +310,12 @@ def _bind(
         given, rows = drop_missing({name: x_hat, "y": y})
         x_hat, y = given[name], given["y"]
     kept: Any = "raise" if missing == "raise" else "keep"
-    encoded = encode_reports(
-        {name: x_hat}, classes=classes, num_classes=num_classes, missing=kept
-    )
+    encoded = encode_reports({name: x_hat}, classes=classes, num_classes=num_classes, missing=kept)
     codes = encoded.codes[name]
     labelled = np.flatnonzero(codes >= 0)
     found = [input_finding(text) for text in encoded.warnings]
     if len(labelled) < n:
-        found.append(_left_out(name, len(labelled), n))
+        found.append(_left_out(name, len(labelled), n, missing))
     if bound:
         if len(labelled) < n:
             raise ValueError(
@@ -331,19 +332,17 @@ def _bind(
         found += [input_finding(text) for text in warnings]
         points = points if columns is None else np.asarray(columns)[rows]
     points = None if points is None else np.asarray(points, np.float64)
-    return _Bound(
-        codes, encoded.classes, observed, points, description, tuple(found), rows, n
-    )
+    return _Bound(codes, encoded.classes, observed, points, description, tuple(found), rows, n)
 
 
-def _left_out(name: str, labelled: int, n: int) -> Finding:
+def _left_out(name: str, judged: int, n: int, missing: Missing) -> Finding:
+    lacking = f"a label of {name!r}" if missing == "keep" else "a value"
     return Finding(
         "missing",
         "note",
-        f"{labelled} of {n} records are judged: the others lack a label of {name!r} or, where "
-        "such records are dropped, an observation",
+        f"{judged} of {n} records are judged, the others lack {lacking}",
         "rows are counted as in the input",
-        labelled,
+        judged,
     )
 
 
