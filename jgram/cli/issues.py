@@ -116,12 +116,6 @@ def run(
                 "records": records,
             }
         )
-        extra = {} if to_check is None else {"right": ""}
-        lines = [
-            record | extra | _beside(record, mine, report)
-            for record, mine in zip(records, own, strict=True)
-        ]
-        write_records(listing.out, text, lines)
         if plot and images:
             first = records[: min(max(listing.limit, 1), _MOST_IMAGES)]
             if not first:
@@ -131,6 +125,12 @@ def run(
                 images, [record["row"] for record in first], size, image_column, cells
             )
             draw_images(plot, pictures, [_title(record) for record in first])
+        extra = {} if to_check is None else {"right": ""}
+        lines = [
+            record | extra | _beside(record, mine, report)
+            for record, mine in zip(records, own, strict=True)
+        ]
+        write_records(listing.out, text, lines)
     undecided = not found.informative and found.interval is None
     if listing.as_json:
         say_json(text)
