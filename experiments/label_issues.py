@@ -394,8 +394,10 @@ def plot(results: dict[str, Any], path: Any) -> None:
         )  # fmt: skip
     axis.set_xticks(range(len(RATES)), [f"{rate:.0%}" for rate in RATES])
     axis.set_yscale("log")
+    axis.set_yticks(ticks := [0.5, 1, 2, 4, 8], [f"{tick:g}" for tick in ticks])
+    axis.minorticks_off()
     axis.axhline(1.0, color="0.5", linewidth=0.8)
-    finish(axis, "wrong labels", "number of issues over the true number, 10 to 90%", legend=True)
+    finish(axis, "wrong labels", "number of issues over the true", "median, 10 to 90%", legend=True)
     axis = axes[0, 2]
     for i, name in enumerate(results["human"]):
         for j, (method, found) in enumerate(results["human"][name]["by"].items()):
@@ -404,5 +406,5 @@ def plot(results: dict[str, Any], path: Any) -> None:
     axis.axhline(1.0, color="0.5", linewidth=0.8)
     wrong = [f"{name}\n{one['wrong']:.0%} wrong" for name, one in results["human"].items()]
     axis.set_xticks(range(len(wrong)), wrong, fontsize=8)
-    finish(axis, "", "number of issues over the true number", "CIFAR-10N", legend=True)
+    finish(axis, "", "number of issues over the true", "CIFAR-10N", legend=True)
     save(figure, axes.flat, path)

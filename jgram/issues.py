@@ -178,7 +178,13 @@ def label_issues(
     500 landmarks above 2,000 records). There are no ``weights``: a record is one row to look at,
     and copies of it would vouch for its label.
 
-    @PROBABILITIES@
+    Pass the columns or the embedding themselves where you have them: they find more errors than
+    class probabilities that a model made of them. Of 24 settings (eight tables, 20% of three kinds
+    of errors) the mean AUROC was .924 for columns, and for out-of-fold probabilities of logistic
+    regression and of 10 neighbours .891 and .897 as a table (``{class: probabilities}``, no
+    ``kernel``), .883 and .898 as an array ``[n, d]``, .875 and .900 under ``"pseudo-posterior"``;
+    .875 and .891 for the self-confidence that cleanlab ranks by. So the table is the route for
+    probabilities, and with columns at hand nothing is gained by adding them (.918).
 
     Args:
         x_hat: Labels ``[n]`` of any type.
