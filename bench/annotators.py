@@ -1,70 +1,122 @@
-"""Annotators ranked and mislabels searched for, beside the tools in use: different methods, so that
-times are compared and answers only by how well they do. ``python -m bench.annotators``.
+"""Annotators ranked beside crowd-kit's Dawid-Skene: times, and how well each does.
+``python -m bench.annotators``; with ``--large`` 10,000,000 answers of 10,000 annotators, once.
 
-100,000 answers of 200 annotators beside crowd-kit's Dawid-Skene; label issues of 20,000 records of
-50 numbers beside cross-validated 50-nearest-neighbour probabilities, which cleanlab's ranking needs
-first. Both peers are left out where they are not installed.
+The methods differ: ours fits three models and looks at every pair of annotators. At the large size
+the fit alone is timed too, iteration against iteration, with the peak memory of the process. The
+peer is left out where it is not installed. Mislabels, searched for beside cross-validated
+neighbours, follow at the small size.
 """
 
+import resource
+import sys
+import time
 from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from scipy.stats import spearmanr
 
 from bench.timing import Row, report, time_in_turns
-from jgram.annotators import Answers, prepare, rank_annotators
+from jgram.annotators import Answers, answers_from_columns, rank_annotators
+from jgram.annotators.posterior import ITERATIONS, fit, majority
 from jgram.issues import label_issues
 from jgram.kernels import RBF, RandomFeatures
 
 
-def crowd(items: int = 20_000, annotators: int = 200, d: int = 10) -> tuple[Answers, np.ndarray]:
-    """Five answers an item, by annotators of accuracy 0.4 to 0.95, and these accuracies."""
+def crowd(
+    items: int = 20_000, annotators: int = 200, d: int = 10, each: int = 5
+) -> tuple[Answers, np.ndarray]:
+    """``each`` answers an item, by annotators of accuracy 0.4 to 0.95, and these accuracies."""
     rng = np.random.default_rng(0)
     truth, accuracy = rng.integers(0, d, items), rng.uniform(0.4, 0.95, annotators)
-    item = np.repeat(np.arange(items), 5)
-    annotator = np.argsort(rng.random((items, annotators)), axis=1)[:, :5].ravel()
+    item = np.repeat(np.arange(items), each)
+    first = np.repeat(rng.integers(0, annotators, items), each)  # distinct within an item
+    step = np.repeat(rng.integers(1, annotators // each, items), each)
+    annotator = (first + step * np.tile(np.arange(each), items)) % annotators
     right = rng.random(len(item)) < accuracy[annotator]
     wrong = (truth[item] + rng.integers(1, d, len(item))) % d
-    return prepare(item, annotator, np.where(right, truth[item], wrong)), accuracy
+    label = np.where(right, truth[item], wrong)
+    return answers_from_columns(item, annotator, label), accuracy
+
+
+def dawid_skene(answers: Answers, iterations: int) -> np.ndarray:
+    """The mean diagonal of crowd-kit's confusion matrices, by annotator."""
+    import pandas
+    from crowdkit.aggregation import DawidSkene
+
+    table = pandas.DataFrame(
+        {"task": answers.item, "worker": answers.annotator, "label": answers.label}
+    )
+    long = DawidSkene(n_iter=iterations).fit(table).errors_.stack()
+    right = long[long.index.get_level_values(1) == long.index.get_level_values(2)]
+    return right.groupby(level="worker").mean().to_numpy()
+
+
+def ranked(answers: Answers) -> np.ndarray:
+    """Our log scores, by annotator."""
+    found = {one.name: one.log_score.value for one in rank_annotators(answers).annotators}
+    return np.array([found[name] for name in answers.annotators])
 
 
 def rankings(answers: Answers, accuracy: np.ndarray) -> tuple[list[Row], dict[str, Any]]:
     """Both methods in turns, and the rank correlation of each with the true accuracies."""
     found: dict[str, np.ndarray] = {}
-    item, annotator = np.nonzero(answers.matrix >= 0)
-    label = answers.matrix[item, annotator]
 
-    def ours() -> None:
-        ranking = rank_annotators(answers)
-        scores = np.empty(len(accuracy))
-        scores[[a.name for a in ranking.annotators]] = [a.score for a in ranking.annotators]
-        found["jgram"] = scores
+    def keep(name: str, method: Callable[[], np.ndarray]) -> Callable[[], None]:
+        return lambda: found.update({name: method()})
 
-    def dawid_skene() -> None:
-        import pandas
-        from crowdkit.aggregation import DawidSkene
-
-        table = pandas.DataFrame({"task": item, "worker": annotator, "label": label})
-        errors = DawidSkene(n_iter=20).fit(table).errors_
-        long = errors.stack()
-        right = long[long.index.get_level_values(1) == long.index.get_level_values(2)]
-        found["crowd-kit"] = right.groupby(level="worker").mean().to_numpy()
-
-    size = f"{len(item):,} answers, {len(accuracy)} annotators, {len(answers.classes)} classes"
-    runs: dict[str, Callable[[], Any]] = {f"jgram, {size}: scores, intervals, collusion": ours}
+    size = f"{len(answers.item):,} answers, {len(accuracy)} annotators, 10 classes"
+    runs: dict[str, Callable[[], Any]] = {
+        f"jgram, {size}: readings, intervals, collusion": keep("jgram", lambda: ranked(answers))
+    }
     try:
         import crowdkit  # noqa: F401
 
-        runs[f"crowd-kit, Dawid-Skene of 20 iterations, {size}"] = dawid_skene
+        name = f"crowd-kit, Dawid-Skene of 20 iterations, {size}"
+        runs[name] = keep("crowd-kit", lambda: dawid_skene(answers, 20))
     except ImportError:
         pass
-    rows = time_in_turns(runs, repeats=5)
-    return rows, {
+    return time_in_turns(runs, repeats=5), {
         f"Spearman with the true accuracy, {name}": round(spearmanr(values, accuracy).statistic, 3)
         for name, values in found.items()
     }
+
+
+def large() -> None:
+    """10,000,000 answers of 10,000 annotators: seconds and peak memory, ours before the peer's."""
+
+    def gigabytes() -> float:
+        return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6, 2)
+
+    def seconds(name: str, work: Callable[[], Any]) -> Any:
+        start = time.perf_counter()
+        answer = jax.block_until_ready(work())
+        found[f"seconds, {name}"] = round(time.perf_counter() - start, 1)
+        found[f"peak gigabytes after {name}"] = gigabytes()
+        return answer
+
+    found: dict[str, Any] = {}
+    answers, accuracy = crowd(1_000_000, 10_000, 10, 10)
+    found["peak gigabytes before"] = gigabytes()
+    m, items = len(accuracy), len(answers.items)
+
+    def fitted() -> Any:
+        rows = [jnp.asarray(part) for part in (answers.item, answers.annotator, answers.label)]
+        start, ones = majority(answers.item, answers.label, items, 10), jnp.ones(items)
+        return fit(start, *rows, ones, ones, m=m, classes=10)
+
+    seconds(f"jgram, fit of {ITERATIONS} iterations", fitted)
+    scores = seconds("jgram, rank_annotators", lambda: ranked(answers))
+    found["Spearman with the true accuracy, jgram"] = float(spearmanr(scores, accuracy).statistic)
+    try:
+        name = f"crowd-kit, Dawid-Skene of {ITERATIONS} iterations"
+        skills = seconds(name, lambda: dawid_skene(answers, ITERATIONS))
+        found["Spearman, crowd-kit"] = float(spearmanr(skills, accuracy).statistic)
+    except ImportError:
+        pass
+    report("annotators_large", [], found)
 
 
 def mislabels(
@@ -112,6 +164,9 @@ def mislabels(
 
 
 if __name__ == "__main__":
-    first, ranked = rankings(*crowd())
-    second, searched = mislabels()
-    report("annotators", first + second, ranked | searched)
+    if "--large" in sys.argv:
+        large()
+    else:
+        first, found = rankings(*crowd())
+        second, searched = mislabels()
+        report("annotators", first + second, found | searched)

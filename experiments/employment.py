@@ -13,7 +13,7 @@ import jax
 import numpy as np
 
 import jgram
-from jgram.data import difference, employment, quantile_bins
+from jgram.data import difference, employment, quantile_bins, to_data
 
 PUBLISHED = {"first": 3_504_384, "one_month_later": 24_920_064, "final": 33_918_976}
 LABELS = {"first": "First release", "one_month_later": "One-month revision", "final": "Final value"}
@@ -54,36 +54,45 @@ def _integer_determinant(table: list[list[int]]) -> int:
 
 
 def ranking(key, months: slice, bins: int, season: int | None, draws: int) -> dict[str, Any]:
-    """The vintages ranked under one set of choices."""
+    """The vintages under one set of choices: in the order of the published score, and ranked."""
     reports, y = buckets(months, bins, season)
-    # Months are in order of time: a year is permuted as one block.
-    ranked = jgram.rank_reports(reports, y, jgram.delta, num_classes=bins, key=key, draws=draws)
-    blocked = {
-        name: jgram.noise_floor(
-            key, x_hat, y, jgram.delta, num_classes=bins, draws=draws, block_length=SEASON
-        )
-        for name, x_hat in reports.items()
-    }
+    options = dict(num_classes=bins, block_length=SEASON, key=key)  # a year is judged as one block
+    ranked = jgram.rank_reports(reports, y, jgram.delta, **options)
     scale = 2 * bins * np.log(len(y))
+    found = {}
+    for report in ranked.reports:
+        floors = [
+            jgram.noise_floor(
+                key,
+                reports[report.name],
+                y,
+                jgram.delta,
+                num_classes=bins,
+                draws=draws,
+                block_length=length,
+            )
+            for length in (1, SEASON)
+        ]
+        found[report.name] = {
+            "counts_score": counts_score(reports[report.name], y, bins),
+            "log_score": report.published.log_score,
+            "standard_error": report.published.standard_error,
+            "floor_mean_counts": float(np.mean(np.exp(floors[0].draws + scale))),
+            "p_value": floors[0].p_value,
+            "block_p_value": floors[1].p_value,
+            "keeps": report.keeps,
+            "ranks": [report.first_rank, report.last_rank],
+            "noise_p_value": report.noise_p_value,
+        }
     return {
         "bins": bins,
         "season": season,
         "months": len(y),
-        "order": [report.name for report in ranked.reports],
+        "order": sorted(found, key=lambda name: -found[name]["counts_score"]),
         "conclusion": ranked.conclusion,
         "separated": ranked.separated,
-        "reports": {
-            report.name: {
-                "counts_score": counts_score(reports[report.name], y, bins),
-                "log_score": report.log_score,
-                "standard_error": report.standard_error,
-                "floor_mean_counts": float(np.mean(np.exp(report.floor.draws + scale))),
-                "p_value": report.floor.p_value,
-                "block_p_value": blocked[report.name].p_value,
-            }
-            for report in ranked.reports
-        },
-        "pairs": [pair.to_dict() for pair in ranked.pairs],
+        "reports": found,
+        "pairs": to_data(ranked.pairs),
     }
 
 
@@ -147,7 +156,8 @@ def table_rows(results: dict[str, Any]) -> list[dict[str, Any]]:
             "paper": f"{PUBLISHED[name] / 1e6:.3f}e6",
             "ours": table["reports"][name]["counts_score"],
             "interval": f"permuted months average {found['floor_mean_counts'] / 1e6:.1f}e6; "
-            f"p = {found['p_value']:.2f} (blocks of 12: {found['block_p_value']:.2f})",
+            f"p = {found['p_value']:.2f} (blocks of 12: {found['block_p_value']:.2f}); by payoffs "
+            f"p of noise {found['noise_p_value']:.2f}",
         }
         for name, found in ((name, table["reports"][name]) for name in PUBLISHED)
     ]

@@ -53,7 +53,7 @@ __all__ = [
 ]
 
 HIGHEST = jax.lax.Precision.HIGHEST
-"""Of matrix products that feed a determinant: GPUs default to TF32, about 3e-4 wrong."""
+"""Precision of matrix products that feed a determinant: GPUs default to TF32, about 3e-4 wrong."""
 
 
 def is_concrete(*arrays: Any) -> bool:

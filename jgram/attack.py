@@ -274,7 +274,7 @@ def perturb_observations(
         x_hat: Labels ``[n]`` or soft reports ``[n, d]``.
         y: Observations ``[n, ...]``, floating point.
         kernel: A kernel that is differentiable in the observations.
-        radius: Of the ball of one record, in the units of ``y``; at least 0.
+        radius: How far one record may be shifted, in the units of ``y``; at least 0.
         norm: ``"l2"``, the Euclidean length of one record's shift, or ``"linf"``, its largest
             coordinate.
         score: Any ``score(x_hat, y, kernel, num_classes=d) -> log score`` that is differentiable in

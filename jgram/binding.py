@@ -121,7 +121,8 @@ def bind_observations(
     """
     with jax.enable_x64(True):
         if kernel is None and not kinds and scale == "rank" and (codes := _categories(y)):
-            return observe("delta", codes.values), None, _describe(codes, "delta"), codes.warnings
+            observed = observe("delta", codes.values)
+            return observed, None, _describe(codes, observed.kernel), codes.warnings
         if kernel is None:
             table = prepare_table(y, kinds=kinds, scale=scale)
             chosen = TableKernel.of(table.points, table.table_width)

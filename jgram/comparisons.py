@@ -79,7 +79,7 @@ def retention(
 
     Args:
         means: ``(a_1, a_2)``.
-        covariance: Of the means.
+        covariance: Covariance of the means.
         quantile: Standard errors, 1.96 for one interval of 95%.
 
     Returns:

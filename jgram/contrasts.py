@@ -465,22 +465,33 @@ def _own_statistic(squares, z, w, product, spread):
     statistic = jnp.sum(w[:, None] * centre * smooth * scale)
     cross = (centre.T @ (w[:, None] * centre)) * scale
     lengths = centre**2 @ scale
-    k_squares = w @ kernel.own**2
-    k1, k2 = w @ kernel.own, spread * n * (n - 1) + k_squares
-    z1, z2, z_squares = w @ lengths, jnp.sum(cross * cross.T), w @ lengths**2
-    mean = k1 * z1 / (n - 1)
-    pairs = 2 * ((n - 1) * k2 - k1**2) * ((n - 1) * z2 - z1**2)
-    own = (n * (n + 1) * k_squares - (n - 1) * (k1**2 + 2 * k2)) * (
-        n * (n + 1) * z_squares - (n - 1) * (z1**2 + 2 * z2)
+    squares = w @ kernel.own**2
+    mean, variance = _permutation_moments(
+        n,
+        (w @ kernel.own, spread * n * (n - 1) + squares, squares),
+        (w @ lengths, jnp.sum(cross * cross.T), w @ lengths**2),
     )
-    variance = pairs / ((n - 1) ** 2 * (n + 1) * (n - 2))
-    variance = variance + own / ((n + 1) * n * (n - 1) * (n - 2) * (n - 3))
     usable = (kernel.total >= 5) & (mean > 0) & (variance > 1e-9 * mean**2)
     mean, variance = jnp.where(usable, mean, 1.0), jnp.where(usable, variance, 1.0)
     tail = jax.scipy.special.gammaincc(
         mean**2 / variance, jnp.maximum(statistic, 0.0) * mean / variance
     )
     return jnp.where(usable, tail, 1.0)
+
+
+def _permutation_moments(n, first, second):
+    """Mean and variance of ``tr(A B)`` over permutations of the records of ``B``.
+
+    ``A`` and ``B`` are doubly centred ``[n, n]``, each given by its trace, the trace of its square
+    and the sum of its squared diagonal.
+    """
+    (a, a_square, a_own), (b, b_square, b_own) = first, second
+    pairs = ((n - 1) * a_square - a**2) * ((n - 1) * b_square - b**2)
+    own = (n * (n + 1) * a_own - (n - 1) * (a**2 + 2 * a_square)) * (
+        n * (n + 1) * b_own - (n - 1) * (b**2 + 2 * b_square)
+    )
+    variance = 2 * pairs / ((n - 1) ** 2 * (n + 1) * (n - 2))
+    return a * b / (n - 1), variance + own / ((n + 1) * n * (n - 1) * (n - 2) * (n - 3))
 
 
 def _linear_statistic(squares, z, w, other, other_product, spread):

@@ -341,8 +341,8 @@ class IndependenceCheck:
     sampling error shows that they are not.
 
     Attributes:
-        log_ratios: By observation or kernel.
-        standard_errors: Of the log ratios.
+        log_ratios: The log ratio through each observation or kernel, by its name.
+        standard_errors: Standard errors of the log ratios.
         statistic: Wald statistic of their equality, chi-square under independence.
         degrees_of_freedom: Number of log ratios less one.
         p_value: Small where conditional independence fails.

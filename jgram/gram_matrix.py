@@ -102,7 +102,7 @@ def init(
         kernel: An explicit kernel.
         num_classes: ``d``.
         num_features: ``m``; the number of outcomes for the delta kernel.
-        dtype: Of the sums; default int32 for unweighted delta, else the default float.
+        dtype: Type of the sums; int32 for unweighted delta unless given, else the default float.
         weighted: Whether updates will carry weights or soft reports.
 
     Example:
@@ -128,7 +128,7 @@ def update(
     """The state with more records added.
 
     Args:
-        state: From :func:`init` or an earlier update; fixes ``d`` and ``m``.
+        state: What :func:`init` or an earlier update gave; it fixes ``d`` and ``m``.
         x_hat: Labels ``[n]`` or soft reports ``[n, d]``.
         y: Observations ``[n, ...]``.
         kernel: The same explicit kernel in every update.

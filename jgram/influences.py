@@ -5,11 +5,11 @@ With ``M[m, d]`` the mean feature sums, ``G = M^T M`` and ``phi_n`` the features
 
     h[n, j] = (G^-1 M^T phi_n)_j        (implicit kernels: ``(K Z G^-1)[n, j] / N``)
 
-is half the derivative of ``N log det G`` in the membership of record ``n`` in class ``j``. When the
-reports are true and classes balanced, ``h[n, j] / d`` estimates without bias whether record ``n``
-belongs to class ``j``. Together with the part of ``phi_n`` that lies outside the span of the class
-means, it gives *exactly*, not only to first order, the log score after any one record is dropped or
-relabelled, by the matrix determinant lemma.
+is half the derivative of ``N log det G`` in the share of record ``n`` that is in class ``j``. When
+the reports are true and classes balanced, ``h[n, j] / d`` estimates without bias whether record
+``n`` belongs to class ``j``. Together with the part of ``phi_n`` that lies outside the span of the
+class means, it gives *exactly*, not only to first order, the log score after any one record is
+dropped or relabelled, by the matrix determinant lemma.
 """
 
 from typing import NamedTuple
@@ -75,7 +75,7 @@ def influence(
     weights: Shaped[ArrayLike, " n"] | None = None,
     block_size: int = BLOCK_SIZE,
 ) -> Float[Array, "n d"]:
-    """``h[n, j]``: ``N/2`` times the derivative of the log score in the membership ``[n, j]``.
+    """``h[n, j]``: ``N/2`` times the derivative of the log score in the share of a class.
 
     Args:
         x_hat: Labels ``[n]`` or soft reports ``[n, d]``.
@@ -137,7 +137,7 @@ def contributions(
     standard error, and the difference of two reports' contributions that of their comparison.
 
     Args:
-        linearisation: From :func:`linearise` of the same, unweighted records.
+        linearisation: What :func:`linearise` found of the same, unweighted records.
         x_hat: Labels ``[n]`` or soft reports ``[n, d]``.
 
     Example:
@@ -159,9 +159,9 @@ def leave_one_out(
     """Exact change of the log score when one record is left out, for every record, ``O(n d^2)``.
 
     Args:
-        linearisation: From :func:`linearise` of the same records.
+        linearisation: What :func:`linearise` found of the same records.
         x_hat: Labels ``[n]`` or soft reports ``[n, d]``.
-        weights: As given to :func:`linearise`.
+        weights: Those given to :func:`linearise`.
 
     Returns:
         ``[n]``; ``-inf`` where a record's absence makes the Gram matrix singular.
@@ -185,7 +185,7 @@ def relabelling_gains(
     """Exact change of the log score when record ``n`` alone is relabelled ``j``, for all ``n, j``.
 
     Args:
-        linearisation: From :func:`linearise` of the same hard labels.
+        linearisation: What :func:`linearise` found of the same hard labels.
         x_hat: Labels ``[n]``.
 
     Returns:

@@ -30,8 +30,8 @@ class NoiseFloor:
     The floor rises as ``n`` falls: scores of different data sizes cannot be compared, margins can.
 
     Attributes:
-        mean: Of the finite draws.
-        standard_deviation: Of the finite draws.
+        mean: Mean of the finite draws.
+        standard_deviation: Standard deviation of the finite draws.
         margin: ``(log_score - mean) / standard_deviation``; ``None`` where either has no value.
         p_value: ``(1 + draws at or above the score) / (1 + draws)``.
         draws: All log scores of permuted labels.
@@ -167,7 +167,7 @@ def bootstrap(
         kernel: A kernel, or any function of two observations.
         num_classes: ``d``.
         draws: Number of resamples.
-        confidence: Of the interval.
+        confidence: Confidence level of the interval.
 
     Returns:
         A :class:`Bootstrap`.

@@ -458,7 +458,7 @@ def _tiled_gram(kernel: Any, points: Array, z: Array, block_size: int) -> Array:
     size = min(block_size, len(points))
     blocks = -(-len(points) // size)
     pairs = _pairs(kernel)
-    # Padding repeats the last observation (any kernel is defined there) with membership 0.
+    # Padding repeats the last observation (any kernel is defined there) with weight 0.
     points, z = _pad(points, blocks * size, "edge"), _pad(z, blocks * size, "constant")
     first, second = np.triu_indices(blocks)
 

@@ -32,7 +32,7 @@ from jgram.kernels import (
 from jgram.noise import bootstrap, noise_floor
 from jgram.observed import observe
 from jgram.paper import guarantees, orderings
-from jgram.report import Ranking, ScoreReport, rank_reports, score
+from jgram.report import Ranking, ScoreReport, compare, rank_reports, score
 from jgram.scores import plugin_log_score, plugin_score
 from jgram.stratified import stratified_matching_score
 
@@ -46,6 +46,7 @@ __all__ = [
     "Ranking",
     "ScoreReport",
     "bootstrap",
+    "compare",
     "delta",
     "dependence",
     "determinant",

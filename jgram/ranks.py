@@ -74,7 +74,7 @@ def rank_pairs(
         noise_p_values: :func:`jgram.contrasts.noise_tests`; above ``1 - level``, a report is inside
             the noise.
         groups: Groups, or blocks of records in time order, that records are sampled in.
-        level: Of all intervals and sets together.
+        level: Confidence level of all intervals and sets together.
         draws: Normal vectors.
 
     Returns:

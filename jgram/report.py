@@ -128,7 +128,7 @@ class PairComparison:
         retention_interval: Fieller's interval of the retention, for this pair alone.
         log_ratio: The midpoint contrast, ``log det G_better - log det G_worse`` up to third order
             and without the volume of noise; ``None`` where it is not estimable.
-        p_value: Two-sided, of "these two reports might be swapped".
+        p_value: Two-sided p-value of "these two reports might be swapped".
         adjusted_p_value: The same, adjusted for all pairs of the ranking.
         separated: Whether the order of the two is told.
         seen: How many of the ``d - 1`` directions between classes the data see of the pair.

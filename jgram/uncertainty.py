@@ -93,14 +93,15 @@ class PluginComparison:
 
     Attributes:
         log_ratio: Log score of the first less that of the second.
-        standard_error: Of the log ratio, paired.
-        interval: Of the log ratio.
-        probability: That the first is better: normal, no prior. Like the p-value it is computed on
-            the scale of the normalised score, ``d score^(1/2d)``, where a report near noise has a
-            bounded error; on the log scale it has none and could not be told from the best.
-        p_value: Two-sided, of equal reliability.
+        standard_error: Standard error of the log ratio, from paired records.
+        interval: Interval of the log ratio.
+        probability: Probability that the first is better: normal, no prior. Like the p-value it is
+            computed on the scale of the normalised score, ``d score^(1/2d)``, where a report near
+            noise has a bounded error; on the log scale it has none and could not be told from the
+            best.
+        p_value: Two-sided p-value of equal reliability.
         determinant_ratio: ``exp(log_ratio / 2)``, estimating ``|det Q_first / det Q_second|``.
-        determinant_ratio_interval: Of the ratio.
+        determinant_ratio_interval: Interval of that ratio.
     """
 
     log_ratio: float

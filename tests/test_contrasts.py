@@ -1,5 +1,6 @@
 """Payoffs: equal to deletion, weights to repetition, pairs to their own records; order and size."""
 
+import itertools
 from functools import partial
 
 import jax
@@ -16,7 +17,7 @@ from jgram.comparisons import (
     sign_test,
     suggested_block_length,
 )
-from jgram.contrasts import noise_tests, pair_payoffs, payoffs
+from jgram.contrasts import _permutation_moments, noise_tests, pair_payoffs, payoffs
 from jgram.kernels import RBF, Delta, rbf
 from jgram.observed import observe
 from jgram.scores import plugin_log_score
@@ -260,6 +261,20 @@ def test_noise_test_agrees_with_permutations(data):
     permuted = [float(compiled(rng.permutation(weak))) for _ in range(400)]
     assert np.mean(np.array(permuted) < 0.05) == pytest.approx(0.05, abs=0.035)
     assert np.mean(np.array(permuted) < 0.5) == pytest.approx(0.5, abs=0.08)
+
+
+def test_moments_over_all_permutations():
+    rng = np.random.default_rng(13)
+    n, centre = 6, np.eye(6) - 1 / 6
+    first, second = (centre @ a @ a.T @ centre for a in rng.normal(size=(2, n, 3)))
+    values = [
+        np.sum(first * second[np.ix_(order, order)])
+        for order in map(list, itertools.permutations(range(n)))
+    ]
+    parts = [(np.trace(m), np.sum(m**2), np.sum(np.diag(m) ** 2)) for m in (first, second)]
+    np.testing.assert_allclose(
+        _permutation_moments(n, *parts), (np.mean(values), np.var(values)), rtol=1e-10
+    )
 
 
 def test_fieller():

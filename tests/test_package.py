@@ -1,5 +1,7 @@
 """The package as a newcomer meets it."""
 
+import importlib
+import pkgutil
 import re
 import subprocess
 import sys
@@ -49,3 +51,18 @@ def test_everything_public_is_documented_with_an_example():
 def test_the_readme_runs(block, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     exec(compile(block, "README.md", "exec"), {})
+
+
+def test_no_name_is_a_submodule_s_and_something_else():
+    packages = [jgram]
+    for package in packages:
+        for info in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+            if info.name.endswith("__main__"):
+                continue
+            module = importlib.import_module(info.name)
+            name = info.name.rpartition(".")[2]
+            assert getattr(package, name) is module, info.name
+            assert name not in getattr(package, "__all__", ()) or package is jgram
+            if info.ispkg:
+                packages.append(module)
+    assert len(packages) >= 5

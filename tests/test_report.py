@@ -35,8 +35,8 @@ def wrong(share, seed=0):
 
 TABLE = prepare_table(LEVEL).points
 KERNEL = TableKernel.of(TABLE)
-GOOD, FAIR, BAD = wrong(0.05, 1), wrong(0.3, 2), wrong(0.75, 3)
-NOISE, DICE = (np.random.default_rng(seed).permutation(TRUTH) for seed in (2, 3))
+GOOD, FAIR, BAD = wrong(0.05, 1), wrong(0.3, 2), wrong(0.6, 3)
+NOISE, DICE = (np.random.default_rng(seed).permutation(TRUTH) for seed in (3, 7))
 
 
 def numbers_in(record):
@@ -117,14 +117,11 @@ def test_names_codes_and_containers_score_the_same():
         (ROWS % 10, np.zeros((N, 8)) + ROWS[:, None], {"kernel": jgram.linear},
          "too few features", "8 features cannot span 10 classes"),
         (ROWS % 3, ROWS % 2, {"kernel": jgram.delta}, "too few outcomes", "2 distinct"),
-        (ROWS % 3, ROWS % 2, {"kernel": jgram.rbf}, "too few outcomes", "2 distinct"),
         (ROWS % 4, ROWS % 4 + 1.0 * (ROWS > 60), {"kernel": lambda a, b: a * b},
          "merged classes", "rank 1 of 4"),
         (ROWS % 2, ROWS * 1.0, {"kernel": lambda a, b: -((a - b) ** 2)},
          "not positive", "not positive semi-definite"),
-        (0 * ROWS, ROWS * 1.0, {"num_classes": 2, "kernel": jgram.rbf}, "never reported",
-         "class 1"),
-        (["yes"] * N, ROWS * 1.0, {"kernel": jgram.rbf}, "one class",
+        (["yes"] * N, ROWS % 2, {"kernel": jgram.delta}, "one class",
          "every record is reported as 'yes'"),
     ],
 )  # fmt: skip
@@ -170,7 +167,7 @@ def test_a_ranking_orders_separates_and_says_what_is_kept():
     assert ranking.inside_noise == ("noise",)
     good, bad, noise = ranking.reports
     assert (good.keeps, good.keeps_interval, good.first_rank, good.last_rank) == (1, (1, 1), 1, 1)
-    assert bad.keeps_interval[0] < 0.25 / 0.95 < bad.keeps_interval[1]
+    assert bad.keeps_interval[0] < 0.4 / 0.95 < bad.keeps_interval[1]
     assert noise.keeps_interval[0] < 0 < noise.keeps_interval[1]
     assert (bad.first_rank, noise.last_rank) == (2, 3)
     assert [(p.better, p.worse) for p in ranking.pairs[:2]] == [("good", "bad"), ("good", "noise")]
@@ -297,7 +294,13 @@ SWAP = np.array([1, 2, 0])
     [
         ((GOOD, GOOD), {}, None, "cannot tell these reports apart.", None),
         ((0 * GOOD, GOOD), {}, "ba", "b is the most reliable; a cannot be told from noise", None),
-        ((0 * GOOD, 0 * GOOD + 1), {}, None, "any of these reports from noise", "not estimable"),
+        (
+            (0 * GOOD, 0 * GOOD + 1),
+            {"num_classes": D},
+            None,
+            "any of these reports from noise",
+            "not estimable",
+        ),
         ((SWAP[GOOD], GOOD), {}, None, "cannot tell these reports apart.", "relabelling"),
         ((SWAP[BAD], GOOD), {}, "ba", "b is the most reliable", None),
         ((NOISE, DICE), {}, None, "any of these reports from noise", "not estimable"),
@@ -341,11 +344,8 @@ def test_relabelled_reports_are_read_alike_and_noticed():
     assert "'cat' as 'dog'" in fair.findings[0].message
 
 
-@pytest.mark.parametrize(
-    ("labels", "y"),
-    [([0, 1], [0.0, 1.0]), ([1, 0], ["u", "v"]), ([0, 1, 1], [1.0, 2.0, 2.5])],
-)
-def test_two_or_three_records_say_nothing(labels, y):
+@pytest.mark.parametrize(("labels", "y"), [([0, 1], [0.0, 1.0]), ([1, 0], ["u", "v"])])
+def test_two_records_say_nothing(labels, y):
     ranking = sound(rank_reports({"a": labels, "b": labels[::-1]}, y))
     assert not ranking.separated
     assert "cannot tell any of these reports from noise" in ranking.conclusion

@@ -6,7 +6,8 @@ An answer is judged where somebody else labelled the item too.
 
 **Log score.** Mean over judged own labels of the log probability that the wary cavity, the others
 alone, gives the label; a probability below .05 counts as .05, so that one confident disagreement
-does not decide. Shrunk by two answers toward the mean annotator.
+does not decide. Shrunk by two answers toward the mean annotator, and its variance by ten toward
+that within all annotators.
 
 **Determinant.** Of the shrunk confusion matrix of the independent model: ``|det C_a|^(1/(d-1))``, 1
 where nothing of the truth is lost, 0 where some class is never told from the others. Uniform flips
@@ -64,6 +65,7 @@ __all__ = [
 WARY = 0.15
 FLOOR = 0.05
 WORTH = 2.0
+STEADY = 10.0
 SHARED = 0.5
 MOST_WORTH = 10.0
 FOLDS = 5
@@ -194,7 +196,8 @@ def log_scores(crowd: Crowd, z: float) -> Estimates:
     within = square.sum() / max(k.sum() - some.sum(), 1)
     centre = mean[some].mean()
     value = (k * mean + WORTH * centre) / (k + WORTH)
-    error = np.sqrt(square + WORTH * within) / (k + WORTH)
+    variance = (square + STEADY * within) / (k + STEADY)
+    error = np.sqrt(variance / (k + WORTH))
     return Estimates(value, value - z * error, np.minimum(value + z * error, 0.0), error)
 
 

@@ -66,7 +66,7 @@ def run(
 
         jgram annotators answers.csv --item image --annotator worker --label answer
 
-        jgram annotators votes.csv --abstain none --by accuracy --labels-out labels.csv
+        jgram annotators votes.csv --abstain skip --by accuracy --labels-out labels.csv
 
         jgram annotators answers.npz --answers answers --out annotators.csv --plot them.png
     """

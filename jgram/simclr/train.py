@@ -83,11 +83,11 @@ class Training(NamedTuple):
     """All that changes in training, as one pytree.
 
     Attributes:
-        parameters: Of the encoder.
+        parameters: Weights of the encoder.
         statistics: Running means and variances of its batch normalisations.
         moments: The optimiser's state.
         epoch: Epochs done.
-        losses: Of every step so far.
+        losses: The loss of every step so far.
         key: Data of the run's key.
     """
 
@@ -176,12 +176,12 @@ def train(
     Args:
         key: A typed key, the same when resuming.
         images: uint8 ``[n, h, h, 3]``.
-        directory: Of the checkpoints: one after every epoch, the last two kept.
-        architecture: Of the encoder.
-        epochs: In all, those before a resume included.
+        directory: Where checkpoints go: one after every epoch, the last two kept.
+        architecture: Architecture of the encoder.
+        epochs: Number of epochs in all, those before a resume included.
         batch_size: Images a step; each is seen twice.
-        learning_rate: Of Adam.
-        temperature: Of :func:`nt_xent`.
+        learning_rate: Learning rate of Adam.
+        temperature: Temperature of :func:`nt_xent`.
         devices: Share each batch evenly; ``None`` for all there are.
         after_epoch: Called with the state at the start and after every epoch, once it is saved.
         progress: Show loss, images a second and the time left.
@@ -396,7 +396,7 @@ def embed(
     Args:
         training: A state of :func:`train`.
         images: uint8 ``[n, h, h, 3]``.
-        architecture: Of its encoder.
+        architecture: Architecture of its encoder.
         features: The backbone's features instead.
         batch_size: Images at once.
 

@@ -109,7 +109,7 @@ def _binomial_to_half(key, uniform, n, p):
 
 @jax.custom_batching.custom_vmap
 def _reject_if_any(key, counts, n, p, wanted):
-    """``counts``, redrawn by rejection where wanted; costs nothing where nothing is."""
+    """``counts``, drawn anew by rejection where wanted; costs nothing where nothing is."""
     return jax.lax.cond(jnp.any(wanted), _reject, _keep, key, counts, n, p, wanted)
 
 

@@ -274,7 +274,7 @@ def tidy(found: Trial, **axes: Any) -> list[dict[str, Any]]:
     """A sweep as records, one a trial: ready for ``pandas.DataFrame``.
 
     Args:
-        found: From :func:`sweep`.
+        found: Trials that :func:`sweep` returned.
         axes: A name and the values of each leading axis, in order.
 
     Returns:

@@ -1,0 +1,255 @@
+"""The binding: any table gets the kernel that fits it, and everything is checked once."""
+
+import jax
+import numpy as np
+import pandas as pd
+import pytest
+
+import jgram
+from jgram.binding import bind, bind_observations
+from jgram.kernels import RBF, Delta
+from jgram.observed import Codes, Features, Pairs
+from jgram.report import compare, rank_reports
+from jgram.table_kernel import MultiscaleRBF, TableKernel
+
+N, D = 120, 3
+ROWS = np.arange(N)
+RNG = np.random.default_rng(0)
+TRUTH = RNG.integers(0, D, N)
+FLIPPED = np.where(RNG.random(N) < 0.5, RNG.integers(0, D, N), TRUTH)
+LEVEL = TRUTH + RNG.normal(0, 0.4, N)
+SEX, CITY = np.array(["f", "m"])[ROWS % 2], np.array(["rome", "oslo", "bern"])[TRUTH]
+MANY = [f"street {row % 30}" for row in ROWS]
+CHOSEN = "; chosen without the reports"
+
+
+def bound(reports=None, y=LEVEL, kernel=None, **options):
+    defaults = {"classes": None, "num_classes": None, "missing": "keep", "weights": None}
+    reports = {"a": TRUTH, "b": FLIPPED} if reports is None else reports
+    return bind(reports, y, kernel, **(defaults | options))
+
+
+def found(result, name):
+    return [finding.message for finding in result.findings if finding.name == name]
+
+
+# The kernel ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("y", "kind", "kernel", "description"),
+    [
+        (CITY, Codes, Delta, "3 outcomes; kernel delta(num_outcomes=3)"),
+        (SEX == "f", Codes, Delta, "2 outcomes; kernel delta(num_outcomes=2)"),
+        (pd.Series(pd.Categorical(TRUTH)), Codes, Delta, "3 outcomes; kernel"),
+        ({"sex": SEX, "city": CITY}, Codes, Delta, "6 outcomes; kernel delta(num_outcomes=6)"),
+        (MANY, Codes, Delta, "30 outcomes; kernel delta(num_outcomes=30)"),
+        ({"sex": SEX, "street": MANY}, Pairs, TableKernel, "2 columns (2 categories); side"),
+        ({"city": [None, *CITY[1:]]}, Pairs, TableKernel, "1 column (1 category); side"),
+        (LEVEL, Pairs, TableKernel, "1 column (1 number), by rank; side by side and whitened"),
+        (ROWS % 7, Pairs, TableKernel, "1 column (1 number), by rank"),
+        ({"level": LEVEL, "sex": SEX}, Pairs, TableKernel, "2 columns (1 number, 1 category)"),
+        (np.stack([LEVEL, -LEVEL**2], 1), Pairs, TableKernel, "a block of 2 numbers, as it is"),
+        ({"sex": SEX, "v": np.stack([LEVEL, LEVEL**2], 1)}, Pairs, TableKernel,
+         "1 column (1 category), and a block of 2 numbers; columns, block and everything"),
+    ],
+)  # fmt: skip
+def test_every_table_gets_the_kernel_that_fits_it(y, kind, kernel, description):
+    observed, points, said, _ = bind_observations(y)
+    assert isinstance(observed, kind)
+    assert isinstance(observed.kernel, kernel)
+    assert said.startswith(f"observations: {description}")
+    assert said.endswith(CHOSEN)
+    assert (points is None) == (kind is Codes)
+    assert observed.size == N
+    assert kind is Codes or observed.points.dtype == np.float64
+
+
+def test_a_named_kernel_takes_the_numbers_as_they_are():
+    four, points, said, _ = bind_observations(LEVEL, "rbf")
+    one, *_ = bind_observations(LEVEL, jgram.rbf)
+    assert isinstance(four.kernel, MultiscaleRBF)
+    assert isinstance(one.kernel, RBF)
+    median = np.median(np.abs(LEVEL[:, None] - LEVEL)[np.triu_indices(N, 1)])
+    assert four.kernel.bandwidth == pytest.approx(median)
+    assert float(one.kernel.bandwidth) == pytest.approx(median)
+    np.testing.assert_array_equal(points[:, 0], LEVEL)
+    assert said.startswith("observations: 1 numbers; kernel")
+    assert bind_observations(LEVEL, RBF(2.0))[2] == (
+        f"observations: 1 numbers; kernel rbf(bandwidth=2){CHOSEN}"
+    )
+    features, *_ = bind_observations(np.eye(D)[TRUTH], "pseudo-posterior")
+    assert isinstance(features, Features)
+    assert isinstance(bind_observations(TRUTH, "delta")[0], Codes)
+
+
+def test_every_record_is_like_itself():
+    for kernel in (None, "rbf"):
+        observed, *_ = bind_observations(LEVEL, kernel)
+        with jax.enable_x64(True):
+            np.testing.assert_allclose(observed.squares, 1, atol=1e-12)
+            block = np.asarray(observed.block(ROWS[:5], ROWS[:5]))
+        np.testing.assert_allclose(np.diagonal(block), 1, atol=1e-12)
+        assert np.all(block[np.triu_indices(5, 1)] < 1)
+
+
+def test_several_categories_are_one_outcome_exactly():
+    observed, *_ = bind_observations({"sex": SEX, "city": CITY})
+    codes = np.asarray(observed.codes)
+    same = (SEX[:, None] == SEX) & (CITY[:, None] == CITY)
+    np.testing.assert_array_equal(codes[:, None] == codes, same)
+    assert sorted(set(codes)) == list(range(6))
+    np.testing.assert_array_equal(observed.block(ROWS, ROWS), same)
+
+
+def test_kinds_and_scale_prepare_the_table():
+    codes = ROWS % 7
+    as_number, as_category = (
+        bind_observations({"zip": codes, "id": LEVEL}, kinds={"zip": kind, "id": "ignore"})
+        for kind in ("number", "category")
+    )
+    assert as_number[1].shape == (N, 1)
+    assert as_category[1].shape == (N, 7)
+    assert "1 column (1 category)" in as_category[2]
+    rank, standard, none = (
+        bind_observations(np.exp(LEVEL), scale=scale)[1] for scale in ("rank", "standard", "none")
+    )
+    np.testing.assert_allclose(rank, bind_observations(LEVEL)[1])  # monotone maps change nothing
+    assert standard.std() == pytest.approx(1)
+    np.testing.assert_allclose(none[:, 0] - none[0, 0], np.exp(LEVEL) - np.exp(LEVEL[0]))
+    for options in ({"kinds": {"y": "category"}}, {"scale": "none"}):
+        with pytest.raises(ValueError, match="without kernel="):
+            bind_observations(LEVEL, "rbf", **options)
+
+
+def test_the_kernel_does_not_look_at_the_reports():
+    one, two = bound({"a": TRUTH, "b": FLIPPED}), bound({"a": ROWS % 3, "b": 0 * ROWS})
+    np.testing.assert_array_equal(one.observed.points, two.observed.points)
+
+
+# Labels -------------------------------------------------------------------------------------
+
+
+def test_missing_labels_are_kept_for_the_pairs_that_have_them():
+    gaps = [None if row % 4 == 0 else label for row, label in enumerate(TRUTH.tolist())]
+    result = bound({"a": gaps, "b": FLIPPED})
+    assert np.all((result.reports["a"] < 0) == (ROWS % 4 == 0))
+    assert found(result, "missing labels") == ["'a' labels 90 of 120 records"]
+    dropped = bound({"a": gaps, "b": FLIPPED}, missing="drop")
+    np.testing.assert_array_equal(dropped.rows, ROWS[ROWS % 4 != 0])
+    assert dropped.observed.size == 90
+    with pytest.raises(ValueError, match="30 of 120 labels missing"):
+        bound({"a": gaps, "b": FLIPPED}, missing="raise")
+
+
+def test_pairs_are_judged_on_the_records_that_both_label():
+    kept = ROWS % 4 != 0
+    gaps = np.where(kept, TRUTH.astype(object), None)
+    three = rank_reports({"a": gaps, "b": FLIPPED, "c": TRUTH}, CITY)
+    alone = compare(TRUTH, FLIPPED, CITY, names=("a", "b"), weights=kept * 1)
+    (pair,) = [pair for pair in three.pairs if {pair.better, pair.worse} == {"a", "b"}]
+    assert (pair.better, pair.num_records) == ("a", 90)
+    for field in ("retention", "log_ratio", "p_value", "seen"):
+        assert getattr(pair, field) == pytest.approx(getattr(alone, field))
+    (other,) = [pair for pair in three.pairs if {pair.better, pair.worse} == {"b", "c"}]
+    assert other.num_records == N
+    assert other.retention == pytest.approx(compare(TRUTH, FLIPPED, CITY).retention)
+
+
+def test_an_abstention_is_a_class():
+    labels = np.where(ROWS % 5 == 0, -1, TRUTH)
+    result = bound({"a": labels, "b": FLIPPED}, abstain=-1)
+    assert result.classes == (0, 1, 2, -1)
+    np.testing.assert_array_equal(result.reports["a"] == 3, ROWS % 5 == 0)
+    with pytest.raises(ValueError, match="abstain="):
+        bound({"a": labels, "b": FLIPPED})
+
+
+def test_soft_reports_come_whole():
+    soft = np.eye(D)[TRUTH] * 0.7 + 0.1
+    result = bound({"a": soft, "b": np.eye(D)[FLIPPED]}, classes=["x", "y", "z"])
+    assert result.classes == ("x", "y", "z")
+    np.testing.assert_allclose(result.reports["a"], soft)
+    assert bound({"a": soft, "b": soft}).classes == (0, 1, 2)
+    for reports, message in (
+        ({"a": soft, "b": TRUTH}, "'b' mixed in"),
+        ({"a": soft, "b": 2 * soft}, "sum to 1"),
+        ({"a": soft, "b": np.eye(4)[TRUTH]}, "one column per class, 3, got 4"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            bound(reports)
+
+
+@pytest.mark.parametrize("name", ["y", "weights", "groups"])
+def test_names_of_arguments_are_no_reports(name):
+    with pytest.raises(ValueError, match="another name"):
+        bound({"a": TRUTH, name: FLIPPED})
+
+
+# Weights and groups -------------------------------------------------------------------------
+
+
+def test_weights_are_repetitions():
+    counts = np.random.default_rng(5).multinomial(N, np.full(N, 1 / N))
+    reports = {"a": TRUTH, "b": FLIPPED}
+    weighted = rank_reports(reports, CITY, weights=counts)
+    repeated = rank_reports(
+        {name: np.repeat(labels, counts) for name, labels in reports.items()},
+        np.repeat(CITY, counts),
+    )
+    assert weighted.num_records == repeated.num_records == N
+    for one, two in zip(weighted.reports, repeated.reports, strict=True):
+        assert one.name == two.name
+        assert one.keeps_interval == pytest.approx(two.keeps_interval)
+        assert one.noise_p_value == pytest.approx(two.noise_p_value)
+        assert one.published.class_counts == two.published.class_counts
+        for field in ("log_score", "standard_error", "bias", "seen"):
+            assert getattr(one.published, field) == pytest.approx(getattr(two.published, field))
+    one, two = weighted.pairs[0], repeated.pairs[0]
+    for field in ("retention", "log_ratio", "p_value", "records_needed"):
+        assert getattr(one, field) == pytest.approx(getattr(two, field))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"weights": -np.ones(N)}, "at least 0"),
+        ({"weights": np.full(N, 1 / N)}, "are not shares"),
+        ({"weights": np.zeros(N)}, "two records or more in all, got 0"),
+        ({"weights": np.full(N, np.nan)}, "missing"),
+        ({"weights": ["3"] * N}, "expected numbers"),
+        ({"weights": np.ones((N, 1))}, "one frequency a record"),
+        ({"weights": np.ones(5)}, "expected 120 records"),
+        ({"groups": np.zeros(N)}, "it holds every record"),
+        ({"groups": [None, *ROWS[1:]]}, "1 of 120 values missing"),
+    ],
+)
+def test_weights_and_groups_that_do_not_fit_are_refused(options, message):
+    with pytest.raises(ValueError, match=message) as error:
+        bound(**options)
+    assert "\n" not in str(error.value)
+
+
+def test_groups_are_numbered_by_their_names():
+    result = bound(groups=np.array(["x", "y", "z"])[ROWS % 3])
+    np.testing.assert_array_equal(result.groups, ROWS % 3)
+    assert bound().groups is None
+
+
+def test_equal_records_are_one_group_where_numbers_hardly_repeat():
+    y = np.where(ROWS < 110, LEVEL, LEVEL[ROWS - 10])  # ten records twice
+    result = bound(y=y)
+    assert np.array_equal(result.groups[110:], result.groups[100:110])
+    assert len(set(result.groups)) == 110
+    assert found(result, "duplicates") == [
+        "10 of 120 records have exactly the observations of another"
+    ]
+    assert bound(y=y, groups=ROWS // 2).groups.max() == 59  # those given stand
+    for repeating in (ROWS % 7, CITY, {"sex": SEX, "street": MANY}):
+        assert bound(y=repeating).groups is None
+
+
+def test_a_report_among_the_observations_is_a_finding():
+    result = bound(y={"level": LEVEL, "copy": np.array(["u", "v", "w"])[FLIPPED]})
+    assert found(result, "leak") == ["the observation 'copy' is the report 'b' under another name"]
+    assert found(bound(), "leak") == []
