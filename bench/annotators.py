@@ -21,8 +21,8 @@ from scipy.stats import spearmanr
 from bench.timing import Row, report, time_in_turns
 from jgram.annotators import Answers, answers_from_columns, rank_annotators
 from jgram.annotators.posterior import ITERATIONS, fit, majority
-from jgram.kernels import RBF, RandomFeatures
 from jgram.issues import label_issues
+from jgram.kernels import RBF, RandomFeatures
 
 
 def crowd(
