@@ -195,7 +195,7 @@ def plot_images(
     for axes, image, title in zip(grid, images, titles, strict=False):
         white = 255 if image.dtype == np.uint8 else 1
         axes.imshow(image, cmap="gray", vmin=0, vmax=white, interpolation="nearest")
-        axes.set_title(*_literal([title]), fontsize=8)
+        axes.set_title(_literal([title])[0], fontsize=8)
 
 
 def plot_shares(
