@@ -56,8 +56,7 @@ By = Literal["log_score", "determinant", "accuracy"]
 QUESTIONS: dict[str, str] = {
     "log_score": "how well the others' answers foretell this one's (0 is best)",
     "determinant": "what is left of the truth, every class alike, whatever the names (1 is all)",
-    "accuracy": "share of right answers if the consensus is mostly right; the interval includes an "
-    "allowance, learnt from other crowds, for errors that everybody makes",
+    "accuracy": "share of right answers if the consensus is mostly right",
 }
 
 
@@ -456,12 +455,12 @@ def _findings(
 ) -> list[Finding]:
     found = [
         _cannot_tell(p_value),
-        _assumption(by),
+        _assumption(),
         _few_answers(listed),
         _rare_class(by, answers, crowd),
         _one_label(answers, listed),
         _copies(collusion),
-        _no_peers(crowd),
+        _no_peers(answers, crowd),
     ]
     return [finding for finding in found if finding is not None]
 
@@ -478,13 +477,13 @@ def _cannot_tell(p_value: float) -> Finding | None:
     )
 
 
-def _assumption(by: By) -> Finding:
+def _assumption() -> Finding:
     return Finding(
         "consensus",
         "note",
         "all readings take the consensus to be mostly right; errors that everybody makes are "
-        "invisible, so that the order is firmer than the levels"
-        + (", and accuracies come with an allowance learnt from other crowds" * (by == "accuracy")),
+        "invisible, but for an allowance in the accuracies' intervals learnt from other crowds: "
+        "the order is firmer than the levels",
         "check some items yourself where levels matter",
     )
 
@@ -553,14 +552,17 @@ def _copies(collusion: CollusionSearch) -> Finding:
     )
 
 
-def _no_peers(crowd: Crowd) -> Finding | None:
-    alone = int((~crowd.judged).sum())
-    if not alone:
+def _no_peers(answers: Answers, crowd: Crowd) -> Finding | None:
+    alone, unjudged = int((~crowd.judged).sum()), np.flatnonzero(crowd.answers == 0)
+    if not alone and not len(unjudged):
         return None
+    names = ", ".join(repr(answers.annotators[a]) for a in unjudged[:3])
+    more = ", .." if len(unjudged) > 3 else ""
+    who = f"; {len(unjudged)} annotators have no others: {names}{more}" if len(unjudged) else ""
     return Finding(
         "no peers",
         "note",
-        f"{alone} answers stand on items that nobody else labelled",
+        f"{alone} answers stand on items that nobody else labelled{who}",
         "they were left out of the readings",
         alone,
     )
