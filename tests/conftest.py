@@ -12,8 +12,8 @@ os.environ |= {
     "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
 }
 
-import pytest  # noqa: E402
-from jaxtyping import config, install_import_hook  # noqa: E402
+import pytest
+from jaxtyping import config, install_import_hook
 
 install_import_hook("jgram", "beartype.beartype")
 
