@@ -95,7 +95,8 @@ def places(node: ast.AST) -> Iterator[tuple[list | ast.AST, int | str, ast.AST]]
     for name, value in ast.iter_fields(node):
         held = value if isinstance(value, list) else [value]
         for i, child in enumerate(held):
-            if isinstance(child, ast.AST) and name not in UNTOUCHED:
+            checked = isinstance(child, ast.keyword) and child.arg == "strict"
+            if isinstance(child, ast.AST) and name not in UNTOUCHED and not checked:
                 yield (value, i, child) if isinstance(value, list) else (node, name, child)
                 yield from places(child)
 

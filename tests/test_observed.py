@@ -120,6 +120,20 @@ def test_a_kernel_that_is_not_positive_has_no_coordinates():
         observe(lambda a, b: -jnp.sum((a - b) ** 2), POINTS).coordinates()
 
 
+def test_coordinates_have_the_numerical_rank():
+    """Whatever the scale of the kernel: three distinct points, three columns."""
+    with jax.enable_x64(True):
+        for scale in (1e-6, 1e6):
+            found = observe(lambda a, b: scale * jnp.exp(-jnp.sum((a - b) ** 2)), POINTS[X_HAT])  # noqa: B023
+            assert found.coordinates().shape == (N, D)
+
+
+def test_single_precision_stays_single_where_doubles_are_on():
+    with jax.enable_x64(True):
+        frame = observe(jgram.linear, POINTS.astype(np.float32)).frame(X_HAT, D)
+        assert {leaf.dtype for leaf in (frame.inside, frame.inverse_factor)} == {jnp.float32}
+
+
 def test_a_binding_is_bound_once():
     found = observe(jgram.linear, POINTS)
     assert observe(jgram.rbf, found) is found
