@@ -192,7 +192,7 @@ def test_records_without_a_label_keep_the_rows_of_the_others():
     assert "86 of 90 records are judged, the others lack a label of 'ann'" in str(found.findings)
     assert set(found.to_check(80)) <= set(kept)
     row = int(found.order[0])
-    right = "ant bee cat".split()[truth[row]]
+    right = ["ant", "bee", "cat"][truth[row]]
     checked = label_issues(full, y, checked={row: right})
     assert checked.wrong[row] == float(right != full[row])
     with pytest.raises(ValueError, match="expected rows that have a label, got 7"):
@@ -224,7 +224,7 @@ def test_kinds_and_scale_reach_the_table():
 
 def test_identifiers_are_refused_and_copies_of_the_report_are_found():
     _, labels, y = blobs([30, 30], 0.1)
-    with pytest.raises(ValueError, match="ann: .* every record is its own class"):
+    with pytest.raises(ValueError, match=r"ann: .* every record is its own class"):
         label_issues([f"p{i}" for i in range(60)], y, name="ann")
     leaking = label_issues(labels, {"y": y[:, 0], "copy": np.array(["n", "y"])[labels]})
     assert [finding.name for finding in leaking.findings] == ["leak"]
