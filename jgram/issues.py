@@ -49,7 +49,7 @@ class ClassSummary:
     """What the records reported in one class look like.
 
     Attributes:
-        name: Of the class.
+        name: Name of the class.
         count: Records reported so.
         issues: How many of them are among the issues.
         mean_wrong: Mean probability of a wrong label among them.
