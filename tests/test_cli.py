@@ -351,41 +351,6 @@ def test_a_score_is_plotted_too(jgram, folder):
     assert (folder / "one.pdf").read_bytes().startswith(b"%PDF")
 
 
-def test_issues_are_the_records_that_were_flipped(jgram, folder):
-    line = "issues visits.csv --report flipped --observation level"
-    result = jgram(f"{line} --out suspects.csv")
-    assert result.exit_code == 0, result.stderr
-    assert "of 240 records fit another class better" in result.stdout
-    with (folder / "suspects.csv").open() as file:
-        rows = list(csv.DictReader(file))
-    assert {int(row["row"]) for row in rows[:3]} == set(FLIPPED)
-    jgram(f"{line} --out suspects.json")
-    record = strict((folder / "suspects.json").read_text())
-    assert record == strict(jgram(f"{line} --json").stdout)
-    assert record["num_issues"] == len(record["records"]) == len(rows)
-    assert record["classes"][0]["issues"] > 0
-
-
-def test_issues_are_numbered_as_in_the_file_after_dropping(jgram):
-    line = "issues visits.csv --report flipped --observation level --observation gaps --json"
-    whole = strict(jgram("issues visits.csv --report flipped --observation level --json").stdout)
-    dropped = strict(jgram(f"{line} --missing drop").stdout)
-    assert dropped["num_records"] == 180
-    assert {record["row"] for record in dropped["records"]} >= set(FLIPPED)
-    labels = {record["row"]: record["label"] for record in whole["records"]}
-    for record in dropped["records"]:
-        assert labels.get(record["row"], record["label"]) == record["label"]
-
-
-def test_issues_of_changes_are_numbered_by_their_last_record(jgram):
-    line = "issues visits.csv --report flipped --observation level --json --kernel rbf"
-    plain, changed = strict(jgram(line).stdout), strict(jgram(f"{line} --difference").stdout)
-    assert changed["num_records"] == plain["num_records"] - 1
-    labels = {record["row"]: record["label"] for record in plain["records"]}
-    assert all(labels.get(x["row"], x["label"]) == x["label"] for x in changed["records"])
-    assert labels.keys() & {record["row"] for record in changed["records"]}
-
-
 def test_annotators_are_ranked_by_their_peers(jgram, folder):
     line = "annotators answers.csv --annotator who --out annotators.csv --labels-out labels.csv"
     result = jgram(f"{line} --plot them.png")
@@ -566,7 +531,6 @@ REFUSALS = {
     f"{SCORE} --separator ab": "separator",
     f"{SCORE} --colour": "--colour",
     "issues visits.csv --report good --observation level --out issues.xls": ".csv or .json",
-    "issues visits.csv --report good --observation flat --kernel delta": "full rank",
     "annotators answers.csv": "expected a column 'annotator'",
     "annotators answers.csv --annotator who --by fame": "accuracy",
     "annotators answers.csv --annotator who --classes no": "'yes' in row",

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import feather, parquet
 
-from jgram.data import check_observations, encode_labels, read_columns, write_beside
+from jgram.data import check_observations, encode_labels, read_cells, read_columns, write_beside
 from tests.refusals import refused
 
 
@@ -26,6 +26,22 @@ def write(tmp_path):
         return path
 
     return write
+
+
+# Cells as they stand in the file ------------------------------------------------------------
+
+
+def test_cells_are_what_the_file_says(write, tmp_path):
+    path = write('id,pay, note\n007,"1,234",\n\n1.50,NA,"a, b"\n')
+    expected = {"id": ["007", "1.50"], "pay": ["1,234", "NA"], "note": ["", "a, b"]}
+    assert read_cells(path) == expected
+    table = pa.table({"id": ["007", None], "x": [1.5, 2.0], "block": [[1, 2], [3, 4]]})
+    parquet.write_table(table, tmp_path / "data.parquet")
+    assert read_cells(tmp_path / "data.parquet") == {"id": ["007", None], "x": [1.5, 2.0]}
+    np.savez(tmp_path / "data.npz", id=[7, 8], y=[0.5, 1.0], block=np.ones((2, 3)), n=3, z=[1])
+    assert read_cells(tmp_path / "data.npz") == {"id": [7, 8], "y": [0.5, 1.0]}
+    assert "fields" in refused(read_cells, write("a,b\n1,2\n3\n", "ragged.csv"))
+    assert read_cells(write("a;b\n1,5;2", "semi.csv"), separator=";") == {"a": ["1,5"], "b": ["2"]}
 
 
 # Text files ---------------------------------------------------------------------------------

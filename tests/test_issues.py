@@ -173,3 +173,72 @@ def test_inputs_stay_as_they_are():
 def test_refusals(labels, y, options, message):
     with pytest.raises(ValueError, match=message):
         label_issues(labels, y, **options)
+
+
+def test_records_without_a_label_keep_the_rows_of_the_others():
+    truth, labels, y = blobs([30, 30, 30], 0.1, seed=1)
+    full = np.array(["ant", "bee", "cat"], object)[labels]
+    gone = np.array([0, 7, 44, 89])
+    full[gone] = None
+    kept = np.setdiff1d(np.arange(90), gone)
+    found = label_issues(full, y, name="ann")
+    alone = label_issues(full[kept], y[kept])
+    np.testing.assert_array_equal(found.order, kept[alone.order])
+    np.testing.assert_array_equal(found.wrong[kept], alone.wrong)
+    assert np.isnan(found.wrong[gone]).all()
+    assert (found.suggested[gone] == -1).all()
+    assert (found.num_records, found.number) == (86, alone.number)
+    assert found.by_class() == alone.by_class()
+    assert "86 of 90 records are judged, the others lack a label of 'ann'" in str(found.findings)
+    assert set(found.to_check(80)) <= set(kept)
+    row = int(found.order[0])
+    right = ["ant", "bee", "cat"][truth[row]]
+    checked = label_issues(full, y, checked={row: right})
+    assert checked.wrong[row] == float(right != full[row])
+    with pytest.raises(ValueError, match="expected rows that have a label, got 7"):
+        label_issues(full, y, checked={7: "ant"})
+    with pytest.raises(ValueError, match="expected a label for every record of observations"):
+        label_issues(full, observe(RBF(2.0), y))
+
+
+def test_gaps_in_observations_are_dropped_only_on_request():
+    _, labels, y = blobs([30, 30], 0.1)
+    y[3, 0] = np.nan
+    table = {f"c{k}": column for k, column in enumerate(y.T)}
+    assert label_issues(labels, table).num_records == 60
+    dropped = label_issues(labels, table, missing="drop")
+    assert dropped.num_records == 59
+    assert 3 not in dropped.order
+    assert np.isnan(dropped.wrong[3])
+
+
+def test_kinds_and_scale_reach_the_table():
+    _, labels, y = blobs([30, 30], 0.1)
+    table = {"a": y[:, 0], "b": y[:, 1], "c": y[:, 2]}
+    ignored = label_issues(labels, table, kinds={"c": "ignore"}, scale="standard")
+    fewer = label_issues(labels, {"a": y[:, 0], "b": y[:, 1]}, scale="standard")
+    np.testing.assert_array_equal(ignored.wrong, fewer.wrong)
+    assert (ignored.wrong != label_issues(labels, table).wrong).any()
+    assert "2 columns" in ignored.observations
+
+
+def test_identifiers_are_refused_and_copies_of_the_report_are_found():
+    _, labels, y = blobs([30, 30], 0.1)
+    with pytest.raises(ValueError, match=r"ann: .* every record is its own class"):
+        label_issues([f"p{i}" for i in range(60)], y, name="ann")
+    leaking = label_issues(labels, {"y": y[:, 0], "copy": np.array(["n", "y"])[labels]})
+    assert [finding.name for finding in leaking.findings] == ["leak"]
+    assert leaking.number == 0
+
+
+def test_class_probabilities_by_the_documented_route_rank_as_well_as_their_own_confidence():
+    truth, labels, y = blobs([100, 100, 100], 0.2, seed=2, spread=3.0)
+    fold = np.arange(300) % 5
+    p = np.empty((300, 3))
+    for k in range(5):
+        means = np.stack([y[(fold != k) & (labels == c)].mean(axis=0) for c in range(3)])
+        inside = y[fold == k]
+        log_p = -((inside[:, None] - means) ** 2).sum(axis=2) / 18
+        p[fold == k] = np.exp(log_p) / np.exp(log_p).sum(axis=1, keepdims=True)
+    found, bad = label_issues(labels, p, "pseudo-posterior"), truth != labels
+    assert auroc(bad, found.wrong) > auroc(bad, 1 - p[np.arange(300), labels]) - 0.01

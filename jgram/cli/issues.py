@@ -62,18 +62,21 @@ def run(
 ) -> int:
     """List the records whose label fits its observation badly, and say how many are wrong.
 
-    Nothing is trained. Rows count from 0 after the header.
+    No trained model is needed. Rows count from 0 after the header; rows whose label is --abstain
+    are left out as those without one.
 
     Examples:
 
-        jgram issues visits.csv --report diagnosis --observation crp --observation temperature
+        jgram issues visits.csv --report diagnosis --observation crp --out found.csv
 
-        jgram issues visits.csv --report diagnosis --observation crp --to-check 50 --out check.csv
+        jgram issues visits.csv --report diagnosis --observation crp \\
+          --to-check 50 --out check.csv
 
-        jgram issues visits.csv --report diagnosis --observation crp --checked check.csv
+        jgram issues visits.csv --report diagnosis --observation crp \\
+          --checked check.csv
 
-        jgram issues labels.npz --report answers --observation features --images photos \\
-          --plot suspects.png
+        jgram issues labels.npz --report answers --observation features \\
+          --images photos --plot suspects.png
     """
     _check_options(listing, images, image_column, plot)
     with progress("looking for label issues"):

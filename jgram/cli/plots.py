@@ -36,14 +36,15 @@ _SCORE, _FLOOR, _TEXT = "#1f4e79", "#b9bec5", "#333333"
 
 
 def figure(
-    width: float = 7.0, height: float = 4.0, columns: int = 1
+    width: float = 7.0, height: float = 4.0, columns: int = 1, rows: int = 1
 ) -> "tuple[Figure, list[Axes]]":
-    """A figure with a row of Axes, without any global plotting state.
+    """A figure with rows of Axes, without any global plotting state.
 
     Args:
         width: Inches.
         height: Inches.
-        columns: The number of Axes.
+        columns: The number of Axes in a row.
+        rows: The number of rows.
 
     Returns:
         The figure and its Axes.
@@ -62,7 +63,7 @@ def figure(
     except ImportError:
         raise ValueError("plots take matplotlib: pip install 'jgram[cli]'") from None
     drawing = Figure(figsize=(width, height), layout="constrained")
-    return drawing, list(np.ravel(drawing.subplots(1, columns)))
+    return drawing, list(np.ravel(drawing.subplots(rows, columns)))
 
 
 def check_figure(path: Path | None) -> None:
@@ -172,10 +173,8 @@ def draw_images(path: Path, images: Sequence[np.ndarray], titles: Sequence[str])
     """
     columns = min(5, len(images))
     rows = -(-len(images) // columns)
-    drawing, (first,) = figure(1.9 * columns, 2.3 * rows)
-    drawing.clear()
-    del first
-    plot_images(list(np.ravel(drawing.subplots(rows, columns))), images, titles)
+    drawing, grid = figure(1.9 * columns, 2.3 * rows, columns, rows)
+    plot_images(grid, images, titles)
     save(drawing, path)
 
 

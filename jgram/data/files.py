@@ -121,12 +121,9 @@ def read_cells(path: str | Path, *, separator: str | None = None) -> dict[str, A
     """
     path, source, suffix = _open(path)
     if suffix in _TEXT:
-        lines = _lines(path, source)
         separator = "\t" if separator in ("tab", r"\t") or suffix == ".tsv" else separator
-        header, *rows = [row for row in _reader(lines, separator or _find_separator(lines, path))
-                         if row]  # fmt: skip
-        names = [cell.strip() or f"column {j + 1}" for j, cell in enumerate(header)]
-        return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+        header, rows, _ = _table(path, source, separator)
+        return dict(zip(header, map(list, zip(*rows, strict=True)), strict=True))
     if suffix in (*_PARQUET, *_ARROW):
         columns = _read_arrow(path, source, suffix, None)
         return {
@@ -231,6 +228,16 @@ def _read_text(
     decimal: str | None,
     missing_values: Sequence[str],
 ) -> dict[str, Any]:
+    header, rows, separator = _table(path, source, separator)
+    columns = {}
+    for name in _select(header, names, path):
+        cells = list(map(operator.itemgetter(header.index(name)), rows))
+        columns[name] = _parse(cells, name, separator, thousands, decimal, missing_values)
+    return columns
+
+
+def _table(path: str, source: Any, separator: str | None) -> tuple[list[str], list[list[str]], str]:
+    """The names of a text file's columns, its rows of as many cells, and its separator."""
     lines = _lines(path, source)
     separator = separator or _find_separator(lines, path)
     try:
@@ -249,11 +256,7 @@ def _read_text(
             f"{reader.line_num}: check its quotes, or the separator (--separator)"
         )
     header = [cell.strip() or f"column {j + 1}" for j, cell in enumerate(header)]
-    columns = {}
-    for name in _select(header, names, path):
-        cells = list(map(operator.itemgetter(header.index(name)), rows))
-        columns[name] = _parse(cells, name, separator, thousands, decimal, missing_values)
-    return columns
+    return header, rows, separator
 
 
 def _reader(lines: list[str], separator: str) -> Any:
