@@ -21,8 +21,8 @@ from scipy.stats import spearmanr
 from bench.timing import Row, report, time_in_turns
 from jgram.annotators import Answers, answers_from_columns, rank_annotators
 from jgram.annotators.posterior import ITERATIONS, fit, majority
-from jgram.issues import label_issues
 from jgram.kernels import RBF, RandomFeatures
+from jgram.issues import label_issues
 
 
 def crowd(
@@ -84,6 +84,14 @@ def rankings(answers: Answers, accuracy: np.ndarray) -> tuple[list[Row], dict[st
     }
 
 
+def fitted(answers: Answers) -> jax.Array:
+    """The posteriors of one fit."""
+    m, d, items = len(answers.annotators), len(answers.classes), len(answers.items)
+    start, ones = majority(answers.item, answers.label, items, d), jnp.ones(items)
+    rows = (answers.item, answers.annotator, answers.label)
+    return fit(start, *rows, ones, ones, m=m, classes=d)[1]
+
+
 def large() -> None:
     """10,000,000 answers of 10,000 annotators: seconds and peak memory, ours before the peer's."""
 
@@ -95,19 +103,14 @@ def large() -> None:
         answer = jax.block_until_ready(work())
         found[f"seconds, {name}"] = round(time.perf_counter() - start, 1)
         found[f"peak gigabytes after {name}"] = gigabytes()
+        print(found, flush=True)
         return answer
 
     found: dict[str, Any] = {}
     answers, accuracy = crowd(1_000_000, 10_000, 10, 10)
     found["peak gigabytes before"] = gigabytes()
-    m, items = len(accuracy), len(answers.items)
-
-    def fitted() -> Any:
-        rows = [jnp.asarray(part) for part in (answers.item, answers.annotator, answers.label)]
-        start, ones = majority(answers.item, answers.label, items, 10), jnp.ones(items)
-        return fit(start, *rows, ones, ones, m=m, classes=10)
-
-    seconds(f"jgram, fit of {ITERATIONS} iterations", fitted)
+    name = f"jgram, fit of {ITERATIONS} iterations"
+    seconds(name, lambda: fitted(answers))
     scores = seconds("jgram, rank_annotators", lambda: ranked(answers))
     found["Spearman with the true accuracy, jgram"] = float(spearmanr(scores, accuracy).statistic)
     try:

@@ -6,6 +6,10 @@ identical rankings. Every data set has a random experiment of its own, or all ha
 published code drew for Figure 2. ``as_published`` is the published code's figure of that name:
 sizes to 4000, and a "Gaussian kernel" score that pairs the first records of two classes by
 position.
+
+Beside the published score, on further data sets of the same designs: the order that paired payoffs
+give (jgram/contrasts.py), each report's mean payoff above its rival's over its five pairs, and the
+published score's on the very same records.
 """
 
 from functools import partial
@@ -20,6 +24,9 @@ from experiments.figures import curve, finish, panels, save
 from experiments.policies import published_data_set
 from experiments.statistics import mean_interval, proportion, rank_distance, same_ranking
 from jgram import simulate
+from jgram.contrasts import payoffs
+from jgram.kernels import delta
+from jgram.observed import observe
 from jgram.simulate import policies
 
 CLASSES, DATA_SETS = 5, 1000
@@ -33,6 +40,7 @@ def run(*, smoke: bool, as_published: bool, seed: int) -> dict[str, Any]:
     sizes = tuple(n for n in sizes if n <= 4000) if as_published else sizes
     designs = ("an experiment each", "the published experiment")
     found: dict[str, list[Any]] = {design: [] for design in designs}
+    beside: dict[str, list[Any]] = {design: [] for design in designs}
     published, _, _ = published_data_set()
     keys = jax.random.split(jax.random.key(seed), 2 * len(sizes))
     tasks = [(n, design) for n in sizes for design in designs]
@@ -59,8 +67,16 @@ def run(*, smoke: bool, as_published: bool, seed: int) -> dict[str, Any]:
                 trials=data_sets,
             )
             scores, hamming, l2 = (x.T for x in (sweep.scores["score"], sweep.hamming, sweep.l2))
+            with jax.enable_x64(True):
+                keys_data = jax.random.split(jax.random.fold_in(key, 1), data_sets)
+                *readings, errors = both_readings(keys_data, experiments, transitions, n)
+            named = zip(("published score", "paired payoffs"), readings, strict=True)
+            beside[design].append(
+                {name: rankings(values, {"hamming": errors})["hamming"] for name, values in named}
+            )
         found[design].append(rankings(scores, {"p": LEVELS, "hamming": hamming, "l2": l2}))
-    return {"sizes": sizes, "data_sets": data_sets, "designs": found}
+    results = {"sizes": sizes, "data_sets": data_sets, "designs": found}
+    return results if as_published else results | {"beside": beside}
 
 
 random_experiments = jax.jit(jax.vmap(partial(simulate.random_experiment, num_classes=CLASSES)))
@@ -76,6 +92,49 @@ def rankings(scores: Any, errors: dict[str, Any]) -> dict[str, Any]:
         }
         for name, error in errors.items()
     }
+
+
+FIRST, SECOND = np.triu_indices(len(LEVELS), 1)
+CELLS = np.indices((CLASSES,) * 3).reshape(3, -1)
+"""Reported by the one, reported by the other, observed: all that a pair's payoffs depend on."""
+
+
+def mean_payoffs(x_hat: jax.Array, y: jax.Array) -> jax.Array:
+    """Mean payoffs ``[pairs, 2]`` of every pair of reports ``[k, n]`` at its own midpoint."""
+    observed = observe(delta, CELLS[2])
+
+    def one(pair: tuple[jax.Array, jax.Array]) -> jax.Array:
+        first, second = pair
+        cell = (first * CLASSES + second) * CLASSES + y
+        counts = jnp.bincount(cell, length=CELLS.shape[1])
+        return payoffs(observed, CELLS[:2], num_classes=CLASSES, weights=counts).means
+
+    return jax.lax.map(one, (x_hat[FIRST], x_hat[SECOND]))
+
+
+@partial(jax.jit, static_argnames="n")
+def both_readings(
+    keys: jax.Array, experiments: jax.Array, transitions: jax.Array, n: int
+) -> tuple[jax.Array, ...]:
+    """Published scores, values by paired payoffs and Hamming errors ``[data sets, levels]``."""
+
+    def one(inputs: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, ...]:
+        key, experiment = inputs
+        key_truth, key_reports = jax.random.split(key)
+        x, y = simulate.truth(key_truth, n, experiment)
+        keys = jax.random.split(key_reports, len(transitions))
+        x_hat = jax.vmap(policies.corrupt, (0, None, 0))(keys, x, transitions)
+        published = jax.vmap(
+            lambda report: simulate.table_log_score(
+                jnp.bincount(y * CLASSES + report, length=CLASSES**2).reshape(CLASSES, CLASSES)
+            )
+        )(x_hat)
+        means = mean_payoffs(x_hat, y)
+        gaps = means[:, 0] - means[:, 1]
+        values = jnp.zeros(len(LEVELS)).at[FIRST].add(gaps).at[SECOND].add(-gaps)
+        return published, values / (len(LEVELS) - 1), jnp.sum(x_hat != x, axis=1)
+
+    return jax.lax.map(one, (keys, experiments))
 
 
 def positional_determinant(
@@ -131,16 +190,40 @@ def table_rows(results: dict[str, Any]) -> list[dict[str, Any]]:
                     f"[{same['low']:.3f}, {same['high']:.3f}]",
                 }
             )
+    for design, found in results.get("beside", {}).items():
+        numbers = {
+            name: (
+                ", ".join(f"{size[name]['distance']['mean']:.3f}" for size in found),
+                ", ".join(f"{size[name]['same']['share']:.3f}" for size in found),
+            )
+            for name in found[0]
+        }
+        sizes = ", ".join(map(str, results["sizes"]))
+        half = max(size[name]["distance"]["half"] for size in found for name in numbers)
+        for i, what in enumerate(("Kendall distance to the Hamming order", "identical rankings")):
+            published, ours = (pair[i] for pair in numbers.values())
+            rows.append(
+                {
+                    "quantity": f"{design}, N = {sizes}: {what} by paired payoffs",
+                    "paper": f"published score on the same records: {published}",
+                    "ours": ours,
+                    "interval": f"± {half:.3f} at most" if i == 0 else "",
+                }
+            )
     return rows
 
 
 def plot(results: dict[str, Any], path: Any) -> None:
-    """Distance and share of identical rankings against N."""
+    """Distance and share of identical rankings against N, and both readings of the same records."""
     designs = results["designs"]
     figure, axes = panels(2, len(designs))
     for column, (design, found) in enumerate(designs.items()):
-        for i, order in enumerate(("p", "hamming", "l2")):
-            here = [size[order] for size in found]
+        lines = {order: [size[order] for size in found] for order in ("p", "hamming", "l2")}
+        beside = results.get("beside", {}).get(design, [{}])
+        lines |= {
+            f"hamming, {name}, same records": [size[name] for size in beside] for name in beside[0]
+        }
+        for i, (order, here) in enumerate(lines.items()):
             distance = {part: [x["distance"][part] for x in here] for part in ("mean", "half")}
             share = {
                 "mean": [x["same"]["share"] for x in here],

@@ -28,7 +28,7 @@ from jgram.kernels import Kernel, describe, takes
 from jgram.observed import Observed, Pairs, observe
 from jgram.table_kernel import MultiscaleRBF, TableKernel
 
-__all__ = ["Bound", "bind", "bind_observations"]
+__all__ = ["Bound", "bind", "bind_observations", "input_finding", "leak_finding"]
 
 RECORDS_AN_OUTCOME = 20  # of joint categories, for the delta kernel to be the default
 _OBSERVATIONS, _WEIGHTS, _GROUPS = "y", "weights", "groups"
@@ -91,9 +91,9 @@ def bind(
     numbers = _group_numbers(columns.pop(_GROUPS, None))
     codes, names, warnings = _encode(columns, classes, num_classes, missing, abstain)
     observed, points, description, more = bind_observations(y, kernel, kinds=kinds, scale=scale)
-    found = [_input(text) for text in (*warnings, *more)]
+    found = [input_finding(text) for text in (*warnings, *more)]
     found += [_missing(name, labels) for name, labels in codes.items() if _is_missing(labels)]
-    found += [_leak(*leak) for leak in find_leaks(codes, y)]
+    found += [leak_finding(*leak) for leak in find_leaks(codes, y)]
     if numbers is None:
         numbers = _duplicates(points) if isinstance(observed, Pairs) else None
         found += [] if numbers is None else [_duplicated(numbers)]
@@ -229,7 +229,8 @@ def _is_missing(labels: np.ndarray) -> bool:
     return labels.ndim == 1 and bool((labels < 0).any())
 
 
-def _input(text: str) -> Finding:
+def input_finding(text: str) -> Finding:
+    """A warning of the door, as a finding."""
     return Finding("input", "note", text, "make sure that this is meant")
 
 
@@ -244,7 +245,8 @@ def _missing(name: str, labels: np.ndarray) -> Finding:
     )
 
 
-def _leak(report: str, column: str) -> Finding:
+def leak_finding(report: str, column: str) -> Finding:
+    """The finding that an observation is a report (:func:`jgram.data.find_leaks`)."""
     return Finding(
         "leak",
         "warning",

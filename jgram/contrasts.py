@@ -503,15 +503,25 @@ def _linear_statistic(squares, z, w, other, other_product, spread):
     shares = w @ other / n
     centre = other - jnp.outer(copies, shares)
     kap = kernel.product(other_product - jnp.outer(kernel.rows * kernel.total, shares), scoring)
-    k0 = kap - kernel.own[:, None] * centre / n
-    gram = _symmetric(centre.T @ (w[:, None] * k0) / n)
-    h = k0 @ jnp.real(_scorer(gram, *_noise(kernel, shares, kernel.own, scoring)))
+    # The record's own other labels leave the scorer: reports may agree on what nobody observes.
+    left = jnp.maximum(n - 1, 1.0)
+    k0 = kap - kernel.own[:, None] * centre / left
+    gram = _symmetric(centre.T @ (w[:, None] * (kap - kernel.own[:, None] * centre / n)) / n)
+    noise, tau = _noise(kernel, shares, kernel.own, scoring)
+    h = _score_without_own(gram, noise, tau, k0, centre, left)
+    something = jnp.sum(k0**2) > 1e-9 * jnp.sum(kap**2)  # not the rounding of nothing
     w = w * jnp.sum(z, axis=1)
     size = jnp.maximum(jnp.sum(w), 2.0)
     h, z = h - w @ h / size, z - w @ z / size
     statistic = jnp.sum(w[:, None] * h * z)
     variance = jnp.sum((h.T @ (w[:, None] * h)) * (z.T @ (w[:, None] * z))) / (size - 1)
-    usable = variance > 0
+    # Where the report goes with the others, i scores j and j scores i alike.
+    scorer = jnp.real(_scorer(gram, noise, tau))
+    together = (centre.T @ (w[:, None] * z) / n) @ scorer
+    explained = gram / jnp.maximum(shares, 0.5 / n)[:, None]
+    unexplained = jnp.maximum(spread - jnp.sum(explained * explained.T), 0.0)
+    variance = variance + unexplained * jnp.maximum(jnp.sum(together * together.T), 0.0)
+    usable = something & (variance > 0)
     tail = jax.scipy.stats.norm.sf(statistic / jnp.sqrt(jnp.where(usable, variance, 1.0)))
     return jnp.where(usable, tail, 1.0)
 

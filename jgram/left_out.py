@@ -2,8 +2,9 @@
 
 Each is ``[n, d]`` and made without the record's own label:
 
-    R   ridge regression of the memberships ``Z`` on the kernel with an intercept, left out exactly
-        by its hat matrix, ``F = Z - (Z - fit) / (1 - h)``; the penalty by the squared error of F
+    R   ridge regression of the labels' one-hot rows ``Z`` on the kernel with an intercept, left out
+        exactly by its hat matrix, ``F = Z - (Z - fit) / (1 - h)``; the penalty by the squared error
+        of F
     C   the mean centred similarity ``K_c[n, m]`` to the other records ``m`` of each class
     L   as R, on the columns or the embedding themselves
 

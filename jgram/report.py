@@ -299,7 +299,9 @@ def score(
     )
     time = _time_groups(bound, block_length)
     with jax.enable_x64(True):
-        judged = _judge(bound, bound.reports[name][None], bound.groups if time is None else time)
+        groups = bound.groups if time is None else time
+        several = len(bound.classes) > 1  # one class says nothing
+        judged = _judge(bound, bound.reports[name][None], groups) if several else None
     return _published(bound, judged, confidence, several=False)[name]
 
 
@@ -393,7 +395,7 @@ def rank_reports(
         if length is None:
             judged = _judge(bound, stacked, None)
             length = suggested_block_length(judged.pairs.differences)
-        if length > 1:
+        if length != 1:
             judged, groups = None, _time_groups(bound, length)
         judged = _judge(bound, stacked, groups) if judged is None else judged
         key = jax.random.key(0) if key is None else key
@@ -491,7 +493,10 @@ def _judge(bound: Bound, stacked: np.ndarray, groups: Any) -> _Judged:
     found = products(observed, reports, **options)
     present = np.asarray(found.z).sum(axis=2) > 0
     alone = [found._replace(weights=jnp.asarray(weights * row)) for row in present]
-    alone = [payoffs_of_pairs(one.of(jnp.array([i])), [[0, 0]]) for i, one in enumerate(alone)]
+    alone = [
+        payoffs_of_pairs(one.of(jnp.array([i])), np.zeros((1, 2), int))
+        for i, one in enumerate(alone)
+    ]
     alone = jax.tree.map(lambda *parts: jnp.concatenate(parts), *alone)
     if k == 1:
         pairs = alone
@@ -543,7 +548,7 @@ def _verdicts(key: Any, pairs: Payoffs, noise: Any, groups: Any, confidence: flo
 
 
 def _published(
-    bound: Bound, judged: _Judged, confidence: float, *, several: bool
+    bound: Bound, judged: _Judged | None, confidence: float, *, several: bool
 ) -> dict[str, ScoreReport]:
     """The published score of each report, and how much of it is not noise."""
     found = uncertainties(
@@ -551,11 +556,13 @@ def _published(
         bound.observed,
         num_classes=len(bound.classes),
         weights=bound.weights,
-        product=judged.product,
+        product=None if judged is None else judged.product,
     )
     reports = {}
     for i, (name, labels) in enumerate(bound.reports.items()):
-        seen, p_value = float(judged.alone.seen[i]), float(judged.noise[i])
+        seen, p_value = 0.0, 1.0
+        if judged is not None:
+            seen, p_value = float(judged.alone.seen[i]), float(judged.noise[i])
         evidence = Evidence(labels, bound.observed, bound.classes, found[name], seen, p_value)
         findings = [*diagnose(evidence), *(() if several else bound.findings)]
         reports[name] = _record(name, bound, found[name], seen, p_value, findings, confidence)

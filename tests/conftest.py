@@ -1,9 +1,19 @@
 """Every public signature is checked while the tests run; x64 is off unless a test turns it on."""
 
+import os
 from pathlib import Path
 
-import pytest
-from jaxtyping import config, install_import_hook
+# Most of a run is compilation. What one worker, subprocess or earlier run has compiled the others
+# load: JAX finds it by the program itself, so that it cannot be out of date.
+os.environ |= {
+    "JAX_COMPILATION_CACHE_DIR": os.environ.get("JAX_COMPILATION_CACHE_DIR")
+    or str(Path(__file__).parents[1] / ".pytest_cache" / "compiled"),
+    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+}
+
+import pytest  # noqa: E402
+from jaxtyping import config, install_import_hook  # noqa: E402
 
 install_import_hook("jgram", "beartype.beartype")
 

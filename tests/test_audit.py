@@ -63,6 +63,14 @@ def test_the_first_ones_alone_bound_the_rest_by_the_last_of_them():
     assert audit(checked, np.arange(1000) < 400, np.zeros(1000)).interval[1] == 1000
 
 
+def test_the_last_ones_alone_bound_the_first_from_below():
+    # The last half checked, a tenth of it wrong: the first half holds as many errors at least.
+    checked, wrong = np.arange(1000) >= 500, np.arange(1000) % 10 == 0
+    low, high = audit(checked, wrong, np.full(1000, 0.1)).interval
+    assert 80 < low < 100
+    assert high == 550
+
+
 def test_samples_are_distinct_places_and_denser_at_the_top():
     for n, count in [(3, 10), (20, 7), (1000, 50), (1000, 1000)]:
         places = audit_sample(n, count)

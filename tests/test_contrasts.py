@@ -17,7 +17,14 @@ from jgram.comparisons import (
     sign_test,
     suggested_block_length,
 )
-from jgram.contrasts import _permutation_moments, noise_tests, pair_payoffs, payoffs
+from jgram.contrasts import (
+    _permutation_moments,
+    noise_tests,
+    noise_tests_of,
+    pair_payoffs,
+    payoffs,
+    products,
+)
 from jgram.kernels import RBF, Delta, rbf
 from jgram.observed import observe
 from jgram.scores import plugin_log_score
@@ -390,3 +397,23 @@ def test_single_precision(data):
         assert found.values.dtype == np.float32
     np.testing.assert_allclose(found.means, exact.means, rtol=1e-3)
     np.testing.assert_allclose(found.covariance, exact.covariance, rtol=1e-2)
+
+
+def test_copies_of_noise_are_no_better_than_noise():
+    rng, n = np.random.default_rng(0), 120
+
+    @jax.jit
+    def tests(observed, reports):
+        return noise_tests_of(products(observed, reports, num_classes=3))
+
+    copied = rng.integers(0, 3, n)
+    nearly = np.where(rng.random(n) < 0.1, 0, copied)
+    nothing = observe("delta", np.arange(n))  # no two records are alike
+    assert (np.asarray(tests(nothing, np.stack([copied, nearly]))) > 0.5).all()
+    below = np.zeros(2)
+    for _ in range(250):
+        labels = rng.choice(3, n, p=[0.7, 0.2, 0.1])
+        copy = np.where(rng.random(n) < 0.2, rng.choice(3, n, p=[0.7, 0.2, 0.1]), labels)
+        observed = observe(RBF(2.0), rng.normal(size=(n, 3)))
+        below += np.asarray(tests(observed, np.stack([labels, copy]))) < 0.05
+    assert (below <= 24).all()  # 12.5 expected; without the pairs that score each other 30

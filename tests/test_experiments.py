@@ -52,7 +52,7 @@ def test_a_stale_result_is_named(tmp_path, capsys):
     path = tmp_path / "volume.json"
     record = json.loads(path.read_text())
     record["rows"][0]["quantity"] = "another"
-    path.write_text(json.dumps(record | {"wall_seconds": 1e4}))
+    path.write_text(json.dumps(record | {"cpu_seconds": 1e4}))
     assert runner.main(checking) == 1
     assert "stale: volume: 1 differences, first rows[0].quantity is" in capsys.readouterr().out
     assert runner.check("volume", tmp_path, slow=False) == ([], ["volume (took 10000 s)"])

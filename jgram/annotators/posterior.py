@@ -57,7 +57,7 @@ class Model(NamedTuple):
     Attributes:
         log_prior: ``[s]``, ``log pi``.
         log_channels: ``[m, d + 1, s]``, log probability of the labels, last of an abstention.
-        strength: Of the labels' prior, in answers.
+        strength: Strength of the labels' prior, in answers.
     """
 
     log_prior: Array
@@ -165,14 +165,14 @@ def fit(
 
     Args:
         start: First guess of the posteriors, such as :func:`majority`.
-        item: Of each answer.
-        annotator: Of each answer.
+        item: The item of each answer.
+        annotator: The annotator of each answer.
         outcome: The label, ``classes`` for an abstention.
         weight: ``w_i``, an exponent on each item's answers.
         counted: 1 where an item has a part in fitting the model, 0 where not.
         m: Number of annotators.
         classes: Number of labels; there may be more states.
-        iterations: Of expectation and maximisation.
+        iterations: Rounds of expectation and maximisation.
 
     Returns:
         A :class:`Model` and ``q``.

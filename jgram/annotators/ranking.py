@@ -56,8 +56,7 @@ By = Literal["log_score", "determinant", "accuracy"]
 QUESTIONS: dict[str, str] = {
     "log_score": "how well the others' answers foretell this one's (0 is best)",
     "determinant": "what is left of the truth, every class alike, whatever the names (1 is all)",
-    "accuracy": "share of right answers if the consensus is mostly right; the interval includes an "
-    "allowance, learnt from other crowds, for errors that everybody makes",
+    "accuracy": "share of right answers if the consensus is mostly right",
 }
 
 
@@ -75,17 +74,17 @@ class Annotator:
     """One annotator's standing.
 
     Attributes:
-        name: Of the annotator.
+        name: Name of the annotator.
         answers: Number of labels on items that somebody else labelled too.
         coverage: Share of all items that the annotator labelled.
         rank: 1 is the best.
-        rank_interval: Of the rank.
+        rank_interval: Interval of the rank.
         log_score: Mean log probability that the others give to the own labels.
         determinant: ``|det C|^(1/(d-1))`` of the confusion matrix; ``None`` where only one label is
             ever given.
         accuracy: Share of right answers; of an annotator who abstains, the precision.
         agreement: Mean share of an item's other labels that are the same.
-        p_value: Of own labels having nothing to do with own items.
+        p_value: P-value of labels that have nothing to do with their items.
         standing: Whether the interval of the reading ranked by lies above or below the mean
             annotator; never ``"better"`` where the p-value is .05 or more.
         only_label: The label, where the annotator gives no other and the crowd would have.
@@ -130,7 +129,7 @@ class AnnotatorRanking:
         annotators: Best first.
         by: The reading ranked by.
         question: What that reading answers, in a line.
-        p_value: Of all annotators being alike.
+        p_value: P-value of all annotators being alike.
         reliability: Squared correlation to expect of the values ranked by with what they estimate.
         collusion: Pairs who agree too much, and how many could be judged.
         unjudged: Names without any label that could be judged.
@@ -228,7 +227,7 @@ def rank_annotators(
         incentive: Judge every answer by what others said alone, items cross-fitted, so that no
             answer has a part in what it is judged by. For payments.
         num_classes: Number of classes of a matrix; default the largest code plus one.
-        confidence: Of the intervals.
+        confidence: Confidence level of the intervals.
 
     Returns:
         An :class:`AnnotatorRanking`.
@@ -456,12 +455,12 @@ def _findings(
 ) -> list[Finding]:
     found = [
         _cannot_tell(p_value),
-        _assumption(by),
+        _assumption(),
         _few_answers(listed),
         _rare_class(by, answers, crowd),
         _one_label(answers, listed),
         _copies(collusion),
-        _no_peers(crowd),
+        _no_peers(answers, crowd),
     ]
     return [finding for finding in found if finding is not None]
 
@@ -478,13 +477,13 @@ def _cannot_tell(p_value: float) -> Finding | None:
     )
 
 
-def _assumption(by: By) -> Finding:
+def _assumption() -> Finding:
     return Finding(
         "consensus",
         "note",
         "all readings take the consensus to be mostly right; errors that everybody makes are "
-        "invisible, so that the order is firmer than the levels"
-        + (", and accuracies come with an allowance learnt from other crowds" * (by == "accuracy")),
+        "invisible, but for an allowance in the accuracies' intervals learnt from other crowds: "
+        "the order is firmer than the levels",
         "check some items yourself where levels matter",
     )
 
@@ -553,14 +552,17 @@ def _copies(collusion: CollusionSearch) -> Finding:
     )
 
 
-def _no_peers(crowd: Crowd) -> Finding | None:
-    alone = int((~crowd.judged).sum())
-    if not alone:
+def _no_peers(answers: Answers, crowd: Crowd) -> Finding | None:
+    alone, unjudged = int((~crowd.judged).sum()), np.flatnonzero(crowd.answers == 0)
+    if not alone and not len(unjudged):
         return None
+    names = ", ".join(repr(answers.annotators[a]) for a in unjudged[:3])
+    more = ", .." if len(unjudged) > 3 else ""
+    who = f"; {len(unjudged)} annotators have no others: {names}{more}" if len(unjudged) else ""
     return Finding(
         "no peers",
         "note",
-        f"{alone} answers stand on items that nobody else labelled",
+        f"{alone} answers stand on items that nobody else labelled{who}",
         "they were left out of the readings",
         alone,
     )

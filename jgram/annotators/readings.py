@@ -86,7 +86,7 @@ class Crowd(NamedTuple):
         cavity: ``[n, d]`` of the wary model.
         own: ``[2, n]``, the wary probability of the own label, with it and without it.
         counts: ``[m, d, d]``, soft counts of own labels by true class under the independent model.
-        strength: Of its prior.
+        strength: Strength of its prior.
         posterior: ``[items, d]``, the mean of both models.
     """
 

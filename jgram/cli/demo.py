@@ -76,7 +76,8 @@ def _employment(seed: int) -> tuple["Ranking", dict[str, Any]]:
     months = len(table.pop("month"))
     columns, _, notes = prepare(table, observation, changes=True, bins=4, observation_bins=4)
     taxes = {name: columns.pop(name) for name in observation}
-    found = _rank(columns, taxes, "delta", seed)
+    # Months follow each other: a year is judged as one block.
+    found = _rank(columns, taxes, "delta", seed, block_length=12)
     source = {
         "file": "employment (in the package)",
         "observations": observation,
@@ -112,9 +113,9 @@ def _images(seed: int) -> tuple["Ranking", dict[str, Any]]:
     return found, source
 
 
-def _rank(reports: dict[str, Any], y: Any, kernel: Any, seed: int) -> "Ranking":
+def _rank(reports: dict[str, Any], y: Any, kernel: Any, seed: int, **options: Any) -> "Ranking":
     import jax
 
     from jgram import rank_reports
 
-    return rank_reports(reports, y, kernel, key=jax.random.key(seed))
+    return rank_reports(reports, y, kernel, key=jax.random.key(seed), **options)

@@ -1,14 +1,34 @@
-"""``jgram issues``: the records to look at first."""
+"""``jgram issues``: the records to look at first, and how many labels are wrong."""
 
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
-from jgram.cli.options import Input, Listing, Observed
-from jgram.cli.show import columns_of, progress, say, say_json, say_table
+from jgram.cli.options import Input, Listing, Missing, Observed
+from jgram.cli.process import CANNOT_TELL
+from jgram.cli.show import (
+    Column,
+    progress,
+    say,
+    say_error,
+    say_finding,
+    say_json,
+    say_table,
+)
 from jgram.cli.write import check_target, to_text, write_records
 
+if TYPE_CHECKING:
+    import numpy as np
+
+    from jgram.issues import LabelIssues
+
 __all__ = ["run"]
+
+_VERDICTS = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
+_SHOWN_COLUMNS, _SHOWN_CHARACTERS = 8, 32
+_SHOWN_CLASSES, _MOST_IMAGES = 20, 100
 
 
 def run(
@@ -16,44 +36,292 @@ def run(
     source: Input,
     observed: Observed,
     listing: Listing,
-) -> None:
-    """List the records whose label fits its observation badly: look at these first.
+    to_check: Annotated[
+        int | None,
+        Option(
+            help="Instead of the issues, list so many rows to check by hand: they tell how many "
+            "labels are wrong.",
+            min=1,
+        ),
+    ] = None,
+    checked: Annotated[
+        Path | None,
+        Option(
+            help="What you found: a file with the columns row and right, the right label or yes "
+            "or no; rows without an answer are passed over."
+        ),
+    ] = None,
+    images: Annotated[
+        Path | None,
+        Option(help="Images of the rows: an .npz file, or a folder, file names in row order."),
+    ] = None,
+    image_column: Annotated[
+        str | None, Option(help="Column that names the files of the folder, or array of the npz.")
+    ] = None,
+    plot: Annotated[Path | None, Option(help="Draw the images listed into this file.")] = None,
+) -> int:
+    """List the records whose label fits its observation badly, and say how many are wrong.
 
-    Nothing is trained. Rows count from 0 after the header. The order is more trustworthy than the
-    number of records listed.
+    Nothing is trained. Rows count from 0 after the header.
 
     Examples:
 
         jgram issues visits.csv --report diagnosis --observation crp --observation temperature
 
-        jgram issues labels.npz --report answers --observation features --out suspects.csv
-    """
+        jgram issues visits.csv --report diagnosis --observation crp --to-check 50 --out check.csv
 
-    check_target(listing.out, (".csv", ".json"))
+        jgram issues visits.csv --report diagnosis --observation crp --checked check.csv
+
+        jgram issues labels.npz --report answers --observation features --images photos \\
+          --plot suspects.png
+    """
+    _check_options(listing, images, image_column, plot)
     with progress("looking for label issues"):
-        from jgram.cli.read import kernel_of, listed, read_prepared
+        from jgram.cli.images import read_images
+        from jgram.cli.plots import draw_images
+        from jgram.cli.read import kernel_of, kinds_of, listed, read_prepared
+        from jgram.data import read_cells, to_data
         from jgram.issues import label_issues
 
         columns, rows, notes = read_prepared(source, observed, [report])
-        labels = columns.pop(report)
-        kernel = kernel_of(observed.kernel, observed.bandwidth)
-        found = label_issues(labels, columns, kernel, classes=listed(source.classes, labels))
-    record = found.to_dict()
-    for issue in record["records"]:
-        issue["row"] = int(rows[issue["row"]])
-    about = {"file": str(source.file), "observations": observed.observation, "notes": notes}
-    text = to_text({"source": about, "report": report, **record})
-    write_records(listing.out, text, record["records"])
+        piped = str(source.file) == "-"  # can be read once
+        cells = columns if piped else read_cells(source.file, separator=source.separator)
+        places = range(len(rows)) if piped else rows  # of the records in the cells
+        labels = _answered(columns.pop(report), source.abstain)
+        classes = listed(source.classes, labels)
+        found = label_issues(
+            labels,
+            {name: columns[name] for name in observed.observation},
+            kernel_of(observed.kernel, observed.bandwidth),
+            name=report,
+            classes=classes,
+            missing="raise" if source.missing is Missing.RAISE else "keep",
+            kinds=kinds_of(observed.kind),
+            scale=observed.scale.value,
+            checked=_read_checks(checked, labels, classes, rows),
+        )
+        chosen = found.issues if to_check is None else found.to_check(to_check)
+        records = [{**found.record(row), "row": int(rows[row])} for row in chosen]
+        own = [{name: cell[places[row]] for name, cell in cells.items()} for row in chosen]
+        text = to_text(
+            {
+                "source": {
+                    "file": str(source.file),
+                    "observations": observed.observation,
+                    "notes": notes,
+                },
+                **to_data(found),
+                "issues": rows[found.issues],
+                "by_class": found.by_class(),
+                "records": records,
+            }
+        )
+        if plot and images:
+            first = records[: min(max(listing.limit, 1), _MOST_IMAGES)]
+            if not first:
+                raise ValueError(f"--plot: there is nothing to draw: {found.conclusion}")
+            size = max(map(len, cells.values()), default=len(rows))
+            pictures = read_images(
+                images, [record["row"] for record in first], size, image_column, cells
+            )
+            draw_images(plot, pictures, [_title(record) for record in first])
+        extra = {} if to_check is None else {"right": ""}
+        lines = [
+            record | extra | _beside(record, mine, report)
+            for record, mine in zip(records, own, strict=True)
+        ]
+        write_records(listing.out, text, lines)
+    undecided = not found.informative and found.interval is None
     if listing.as_json:
         say_json(text)
-        return
-    say(f"{record['num_issues']} of {record['num_records']} records fit another class better")
+        if undecided:
+            say_error(found.conclusion)
+    else:
+        _say(found, notes, listing.limit)
+        shown = [name for name in observed.observation if name in cells]
+        _say_records(records[: listing.limit], own, shown)
+        _say_next(found, to_check, listing.out)
+        for path in (listing.out, plot):
+            if path is not None:
+                say(f"written: {path}", "dim")
+    return CANNOT_TELL if undecided else 0
+
+
+def _check_options(
+    listing: Listing, images: Path | None, image_column: str | None, plot: Path | None
+) -> None:
+    from jgram.cli.images import check_images
+    from jgram.cli.plots import check_figure
+
+    check_target(listing.out, (".csv", ".json"))
+    check_figure(plot)
+    if images is not None:
+        check_images(images)
+    if plot is not None and images is None:
+        raise ValueError("--plot: expected --images, the images to draw, got none")
+    if plot is None and (images or image_column):
+        raise ValueError("--images: expected --plot, the file to draw them into, got none")
+
+
+def _answered(labels: Any, abstain: str | None) -> Any:
+    """The labels, missing where the answer is that there is none."""
+    if abstain is None:
+        return labels
+    import numpy as np
+
+    values = np.array(labels, object)
+    values[[str(value) == abstain for value in values]] = None
+    return values
+
+
+def _read_checks(
+    path: Path | None, labels: Any, classes: Sequence[Any] | None, rows: "np.ndarray"
+) -> dict[int, Any]:
+    """What was found, by record: the right label, or whether the label given is right.
+
+    Answers that are labels of the report, all of them, are the right labels; otherwise yes and no
+    are verdicts.
+    """
+    if path is None:
+        return {}
+    import numpy as np
+
+    from jgram.data import read_columns
+    from jgram.data.columns import column
+
+    given = {
+        name: column(cells, name) for name, cells in read_columns(path, ["row", "right"]).items()
+    }
+    place = {int(row): i for i, row in enumerate(rows)}
+    names = classes if classes is not None else np.unique(column(labels, "labels").values).tolist()
+    by_text = {str(name): name for name in names}
+    answers = {
+        row: str(right).strip()
+        for row, right in zip(_row_numbers(path, given), _values(given["right"]), strict=True)
+        if right is not None
+    }
+    if not answers:
+        raise ValueError(f"{path}: expected answers in the column right, got none")
+    verdicts = {} if all(text in by_text for text in answers.values()) else _VERDICTS
+    found = {}
+    for row, text in answers.items():
+        if row not in place:
+            raise ValueError(
+                f"{path}: expected rows that are judged, 0 to {int(rows[-1])}, got {row}"
+            )
+        if text not in by_text and text.casefold() not in verdicts:
+            raise ValueError(
+                f"{path}: expected the right label ({', '.join(list(by_text)[:8])}), or yes or no, "
+                f"got {text!r} for row {row}"
+            )
+        verdict = verdicts.get(text.casefold())
+        found[place[row]] = by_text[text] if verdict is None else verdict
+    return found
+
+
+def _row_numbers(path: Path, given: Mapping[str, Any]) -> list[int]:
+    found = []
+    for value in _values(given["row"]):
+        if not isinstance(value, int) and not (isinstance(value, float) and value.is_integer()):
+            raise ValueError(f"{path}: expected numbers of rows in the column row, got {value!r}")
+        found.append(int(value))
+    twice = next((row for i, row in enumerate(found) if row in set(found[:i])), None)
+    if twice is not None:
+        raise ValueError(f"{path}: expected every row once, got row {twice} twice")
+    return found
+
+
+def _values(given: Any) -> list[Any]:
+    """Cells of a column, ``None`` where missing."""
+    cells: list[Any] = [None] * len(given.present)
+    kept = iter(given.values.tolist())
+    return [
+        next(kept) if present else cell for cell, present in zip(cells, given.present, strict=True)
+    ]
+
+
+def _beside(record: Mapping[str, Any], own: Mapping[str, Any], report: str) -> dict[str, Any]:
+    """The row's own columns, under other names where those of the record are the same."""
+    return {
+        f"{name} (file)" if name in record or name == "right" else name: cell
+        for name, cell in own.items()
+        if name != report
+    }
+
+
+def _title(record: Mapping[str, Any]) -> str:
+    return (
+        f"{record['label']} → {record['suggested']}\n"
+        f"row {record['row']}, {record['confidence']:.0%}"
+    )
+
+
+def _say(found: "LabelIssues", notes: Sequence[str], limit: int) -> None:
+    say(f"{found.num_records} records, {len(found.classes)} classes")
+    say(found.observations)
     for note in notes:
         say(note, "dim")
+    for finding in found.findings:
+        say_finding(finding)
+    say(found.conclusion, "bold")
     say()
-    classes = {"name": True, "count": False, "issues": False, "mean_quality": False}
-    say_table(columns_of(record["classes"], **classes, confused_with=True))
-    records = {"row": False, "label": True, "suggested": True, "quality": False, "gain": False}
-    say_table(columns_of(record["records"][: listing.limit], **records))
-    if listing.out is not None:
-        say(f"all of them in {listing.out}", "dim")
+    classes = [
+        {
+            "class": one.name,
+            "records": one.count,
+            "issues": one.issues,
+            "mean confidence": f"{one.mean_wrong:.0%}",
+            "mostly suggested": one.confused_with or "",
+        }
+        for one in found.by_class()[: max(limit, _SHOWN_CLASSES)]
+    ]
+    _say_table(classes, numbers=("records", "issues", "mean confidence"))
+
+
+def _say_records(
+    records: Sequence[Mapping[str, Any]], own: Sequence[Mapping[str, Any]], shown: Sequence[str]
+) -> None:
+    """The rows, each with what was observed of it."""
+    if not records:
+        return
+    taken = {"row", "label", "suggested", "confidence"}
+    lines = [
+        {
+            "row": record["row"],
+            "label": record["label"],
+            "suggested": record["suggested"],
+            "confidence": f"{record['confidence']:.0%}",
+        }
+        | {
+            f"{name} " if name in taken else name: _shortened(mine[name])
+            for name in shown[:_SHOWN_COLUMNS]
+        }
+        for record, mine in zip(records, own, strict=False)
+    ]
+    _say_table(lines, numbers=("row", "confidence"))
+    if len(shown) > _SHOWN_COLUMNS:
+        say(f"{len(shown) - _SHOWN_COLUMNS} more observations: --out writes all", "dim")
+
+
+def _say_table(lines: Sequence[Mapping[str, Any]], numbers: Sequence[str]) -> None:
+    say_table(
+        [
+            Column(head.strip(), [str(line[head]) for line in lines], name=head not in numbers)
+            for head in lines[0]
+        ]
+    )
+
+
+def _shortened(value: Any) -> str:
+    text = "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
+    return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 1] + "…"
+
+
+def _say_next(found: "LabelIssues", to_check: int | None, out: Path | None) -> None:
+    """How to get a number that can be trusted."""
+    if found.interval is None:
+        if to_check is None:
+            say("for a number with an interval: --to-check 50 --out check.csv, then", "dim")
+        elif out is None:
+            say("--out check.csv writes these rows with an empty column right, then", "dim")
+        say("fill in the column right (yes, no, or the right label): --checked check.csv", "dim")

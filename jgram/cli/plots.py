@@ -21,10 +21,12 @@ if TYPE_CHECKING:
 __all__ = [
     "check_figure",
     "draw_annotators",
+    "draw_images",
     "draw_ranking",
     "draw_scores",
     "figure",
     "plot_annotators",
+    "plot_images",
     "plot_scores",
     "plot_shares",
     "save",
@@ -158,6 +160,42 @@ def draw_annotators(path: Path, ranking: "AnnotatorRanking", shown: int) -> None
         reading=ranking.by.replace("_", " "),
     )
     save(drawing, path)
+
+
+def draw_images(path: Path, images: Sequence[np.ndarray], titles: Sequence[str]) -> None:
+    """The picture of images in a grid, five a row.
+
+    Args:
+        path: The file to write.
+        images: As in :func:`plot_images`; one or more.
+        titles: One a picture.
+    """
+    columns = min(5, len(images))
+    rows = -(-len(images) // columns)
+    drawing, (first,) = figure(1.9 * columns, 2.3 * rows)
+    drawing.clear()
+    del first
+    plot_images(list(np.ravel(drawing.subplots(rows, columns))), images, titles)
+    save(drawing, path)
+
+
+def plot_images(
+    grid: "Sequence[Axes]", images: Sequence[np.ndarray], titles: Sequence[str]
+) -> None:
+    """Images, each with what is said of it above.
+
+    Args:
+        grid: Where to draw; Axes without an image stay empty.
+        images: Each ``[h, w]`` from black to white, or ``[h, w, 3]`` or ``[h, w, 4]`` in colours:
+            bytes, or numbers in [0, 1].
+        titles: One for each.
+    """
+    for axes in grid:
+        axes.set_axis_off()
+    for axes, image, title in zip(grid, images, titles, strict=False):
+        white = 255 if image.dtype == np.uint8 else 1
+        axes.imshow(image, cmap="gray", vmin=0, vmax=white, interpolation="nearest")
+        axes.set_title(*_literal([title]), fontsize=8)
 
 
 def plot_shares(

@@ -112,6 +112,9 @@ def read_prepared(
     """Reports and observations, in the order of a column if one is named, prepared as asked."""
     from jgram.kernels import takes
 
+    named = [*reports, *observed.observation]
+    if twice := next((name for name in named if named.count(name) > 1), None):
+        raise ValueError(f"expected distinct columns, got {twice} twice")
     wanted = list(dict.fromkeys([*reports, *observed.observation, *others]))
     columns = read_raw(
         source,

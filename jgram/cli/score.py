@@ -55,8 +55,9 @@ def run(
             f"normalised score {found.normalised_score:.3f}, Hadamard ratio "
             f"{found.hadamard_ratio:.3g} (both from 0 to 1)"
         )
+        directions = found.num_classes - 1
         say(
-            f"the observations show {max(found.seen, 0):.1f} of the {found.num_classes - 1} "
+            f"the observations show {min(max(found.seen, 0), directions):.1f} of the {directions} "
             f"directions between classes; p of noise {found.noise_p_value:.2g}"
         )
     say_findings([found])

@@ -26,7 +26,7 @@ import numpy as np
 
 from jgram.data.columns import cells
 
-__all__ = ["read_columns", "write_beside"]
+__all__ = ["read_cells", "read_columns", "write_beside"]
 
 _TEXT = (".csv", ".tsv", ".txt")
 _PARQUET = (".parquet", ".pq")
@@ -96,6 +96,48 @@ def read_columns(
         f"{path}: expected a .csv, .tsv, .txt, .feather, .parquet or .npz file, or one of them "
         "with .gz"
     )
+
+
+def read_cells(path: str | Path, *, separator: str | None = None) -> dict[str, Any]:
+    """Every column of a file as it stands there, to be shown and never computed with.
+
+    Args:
+        path: The file, as in :func:`read_columns`; not standard input, which can be read once.
+        separator: Of the fields of a text file.
+
+    Returns:
+        Name to cells ``[n]``: texts of a text file, values of others. Columns that hold several
+        values a record (embeddings, images) are left out, and so are arrays of other lengths than
+        most in an npz file.
+
+    Raises:
+        ValueError: A file that cannot be read as its format.
+
+    Example:
+        >>> from importlib.resources import files
+        >>> cells = read_cells(files("jgram.data") / "employment.csv")
+        >>> cells["first"][:2]
+        ['135038', '135361']
+    """
+    path, source, suffix = _open(path)
+    if suffix in _TEXT:
+        lines = _lines(path, source)
+        separator = "\t" if separator in ("tab", r"\t") or suffix == ".tsv" else separator
+        header, *rows = [row for row in _reader(lines, separator or _find_separator(lines, path))
+                         if row]  # fmt: skip
+        names = [cell.strip() or f"column {j + 1}" for j, cell in enumerate(header)]
+        return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+    if suffix in (*_PARQUET, *_ARROW):
+        columns = _read_arrow(path, source, suffix, None)
+        return {
+            name: column.to_pylist()
+            for name, column in columns.items()
+            if not isinstance(column, np.ndarray)
+        }
+    arrays = _read_npz(path, source, None)
+    lengths = [len(array) for array in arrays.values() if array.ndim]
+    usual = max(set(lengths), key=lengths.count)
+    return {name: array.tolist() for name, array in arrays.items() if array.shape == (usual,)}
 
 
 def write_beside(path: str | Path, content: str | bytes | Callable[[Path], Any]) -> None:

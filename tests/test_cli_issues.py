@@ -1,0 +1,279 @@
+"""``jgram issues``: what it shows, writes and draws, and the one line it refuses with."""
+
+import csv
+import json
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from PIL import Image
+from pyarrow import parquet as pq
+from pyarrow import table as arrow_table
+
+from jgram.cli import main
+
+ROWS, UNLABELLED, FLIPPED = 120, [7, 50], [5, 33, 77, 101]
+NAMES = np.array(["cold", "flu", "[well]"])
+TRUTH = np.random.default_rng(7).permutation(np.arange(ROWS) % 3)
+LINE = "issues visits.csv --report diagnosis --observation level --observation temp"
+
+
+def bands(row: int) -> np.ndarray:
+    """An image of its record: the band of the class, and a pixel of the row."""
+    image = np.zeros((8, 8), np.uint8)
+    image[2 * TRUTH[row] : 2 * TRUTH[row] + 2] = 200
+    image[7, 7] = row
+    return image
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A table of 120 visits, 4 of wrong labels and 2 of none, with images in all forms."""
+    folder = tmp_path_factory.mktemp("issues")
+    rng = np.random.default_rng(3)
+    labels = NAMES[np.where(np.isin(np.arange(ROWS), FLIPPED), (TRUTH + 1) % 3, TRUTH)]
+    labels[UNLABELLED] = ""
+    columns = {
+        "diagnosis": labels,
+        "level": np.round(TRUTH + rng.normal(0, 0.12, ROWS), 3),
+        "temp": np.round(36 + TRUTH + rng.normal(0, 0.2, ROWS), 2),
+        "gaps": np.where(np.arange(ROWS) % 4 == 0, "", "1"),
+        "noise": rng.normal(size=ROWS).round(3),
+        "same": np.full(ROWS, "flu"),
+        "once": np.where(np.arange(ROWS) == 3, "rare", "flu"),
+        "id": [f"p{i}" for i in range(ROWS)],
+        "note": [f"visit {i}, of a patient who has come from far away" for i in range(ROWS)],
+        "pay": [f"{1000 + i:,}" for i in range(ROWS)],
+        "label": np.arange(ROWS),
+        "photo": [f"img{i}.png" for i in range(ROWS)],
+    }
+    with (folder / "visits.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(columns)
+        writer.writerows(zip(*columns.values(), strict=True))
+    numeric = {name: columns[name] for name in ("level", "temp", "noise")}
+    pq.write_table(
+        arrow_table(
+            {
+                "diagnosis": [label or None for label in labels.tolist()],
+                **numeric,
+                "block": list(np.ones((ROWS, 2))),
+            }
+        ),
+        folder / "visits.parquet",
+    )
+    pictures = np.stack([bands(row) for row in range(ROWS)])
+    colours = np.stack([pictures] * 3, axis=1) / 255.0
+    np.savez(folder / "visits.npz", diagnosis=TRUTH, level=columns["level"], pictures=pictures)
+    np.savez(folder / "few.npz", pictures=pictures[1:])
+    np.savez(folder / "two.npz", a=pictures, b=colours)
+    np.savez(folder / "flat.npz", a=pictures.reshape(ROWS, -1))
+    for name in ("photos", "fewer", "broken"):
+        (folder / name).mkdir()
+    for row, picture in enumerate(pictures):
+        Image.fromarray(picture).save(folder / "photos" / f"img{row}.png")
+    Image.fromarray(pictures[0]).save(folder / "fewer" / "img0.png")
+    for row in range(ROWS):
+        (folder / "broken" / f"img{row}.png").write_text("no image")
+    return folder
+
+
+class Result(NamedTuple):
+    exit_code: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def jgram(folder, monkeypatch, capsys, unchecked):
+    """Run the command in the folder."""
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr("jgram.cli.process.prepare_process", lambda: None)
+
+    def run(line: str):
+        with pytest.raises(SystemExit) as ended:
+            main(line.split())
+        shown = capsys.readouterr()
+        return Result(ended.value.code or 0, shown.out, shown.err)
+
+    return run
+
+
+def rows_of(path):
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_records_that_were_flipped_are_shown_with_their_own_columns(jgram, folder):
+    result = jgram(f"{LINE} --limit 6 --out found.csv")
+    assert result.exit_code == 0, result.stderr
+    assert "118 of 120 records are judged" in result.stdout
+    assert "labels are wrong" in result.stdout
+    assert "--to-check 50" in result.stdout
+    visits, found = rows_of(folder / "visits.csv"), rows_of(folder / "found.csv")
+    assert {int(row["row"]) for row in found[:4]} == set(FLIPPED)
+    for row in found:
+        original = visits[int(row["row"])]
+        assert row["label"] == original["diagnosis"]
+        assert row["label (file)"] == original["label"]
+        for name in original.keys() - {"label", "diagnosis"}:
+            assert row[name] == original[name], name
+    for row in found[:4]:
+        assert row["suggested"] == NAMES[TRUTH[int(row["row"])]]
+        assert 0.5 < float(row["confidence"]) <= 1
+        assert float(row["margin"]) < 0
+        shown = next(x for x in result.stdout.splitlines() if x.split()[:1] == [row["row"]])
+        assert row["level"] in shown.split()
+        assert row["temp"] in shown.split()
+
+
+def test_json_has_the_record_the_classes_and_the_rows_of_the_file(jgram, folder):
+    result = jgram(f"{LINE} --json --out found.json")
+    record = json.loads(result.stdout, parse_constant=pytest.fail)
+    assert record == json.loads((folder / "found.json").read_text())
+    assert record["name"] == "diagnosis"
+    assert record["num_records"] == 118
+    assert record["interval"] is None
+    assert record["number"] == len(record["records"]) == len(record["issues"])
+    assert [x["row"] for x in record["records"]] == record["issues"]
+    assert sum(x["count"] for x in record["by_class"]) == 118
+    assert record["findings"][0]["value"] == 118
+    assert not record.keys() & {"wrong", "margin", "suggested", "order", "labels"}
+
+
+def test_rows_are_those_of_the_file_after_dropping(jgram):
+    result = jgram(f"{LINE} --observation gaps --kind gaps=category --missing drop --json")
+    record = json.loads(result.stdout)
+    assert record["num_records"] == sum(i % 4 > 0 and i not in UNLABELLED for i in range(ROWS))
+    assert {x["row"] for x in record["records"][:4]} == set(FLIPPED)
+
+
+def test_files_of_other_formats(jgram, folder):
+    result = jgram(f"{LINE.replace('csv', 'parquet')} --out found.csv")
+    assert "118 of 120 records are judged" in result.stdout
+    assert {int(row["row"]) for row in rows_of(folder / "found.csv")[:4]} == set(FLIPPED)
+    assert list(rows_of(folder / "found.csv")[0])[5:] == ["level", "temp", "noise"]
+    line = "issues visits.npz --report diagnosis --observation level --to-check 5 --out found.csv"
+    assert jgram(line).exit_code == 0
+    assert list(rows_of(folder / "found.csv")[0]) == [
+        "row", "label", "suggested", "confidence", "margin", "right", "level",
+    ]  # fmt: skip
+
+
+def test_rows_to_check_are_filled_in_and_come_back(jgram, folder):
+    result = jgram(f"{LINE} --to-check 40 --out check.csv")
+    assert result.exit_code == 0, result.stderr
+    rows = rows_of(folder / "check.csv")
+    assert len(rows) == 40
+    assert {row["right"] for row in rows} == {""}
+    intervals = []
+    for answer in (
+        lambda row: NAMES[TRUTH[int(row["row"])]],
+        lambda row: "Yes" if row["label"] == NAMES[TRUTH[int(row["row"])]] else "No",
+        lambda row: int(row["label"] == NAMES[TRUTH[int(row["row"])]]),
+    ):
+        with (folder / "done.csv").open("w", newline="") as file:
+            writer = csv.DictWriter(file, list(rows[0]))
+            writer.writeheader()
+            writer.writerows([{**row, "right": answer(row)} for row in rows[:-2]] + rows[-2:])
+        record = json.loads(jgram(f"{LINE} --checked done.csv --json").stdout)
+        assert record["num_checked"] == 38
+        low, high = record["interval"]
+        assert low <= len(FLIPPED) <= high
+        intervals.append((low, high, record["number"]))
+    assert len(set(intervals)) == 1
+    shown = jgram(f"{LINE} --checked done.csv").stdout
+    assert f"95% interval {low} to {high}" in shown
+    assert "--to-check" not in shown
+
+
+@pytest.mark.parametrize(
+    "images", ["visits.npz", "two.npz --image-column b", "photos", "photos --image-column photo"]
+)
+def test_images_of_the_rows_listed_are_drawn(jgram, folder, monkeypatch, images):
+    drawn = {}
+
+    def draw(path, pictures, titles):
+        drawn.update(pictures=pictures, titles=titles)
+
+    monkeypatch.setattr("jgram.cli.plots.draw_images", draw)
+    result = jgram(f"{LINE} --limit 4 --images {images} --plot them.png")
+    assert result.exit_code == 0, result.stderr
+    assert len(drawn["titles"]) == 4
+    for picture, title in zip(drawn["pictures"], drawn["titles"], strict=True):
+        row = int(title.split("row ")[1].split(",")[0])
+        assert row in FLIPPED
+        assert f"→ {NAMES[TRUTH[row]]}\n" in title
+        grey = picture if picture.ndim == 2 else picture[..., 0]
+        grey = grey if grey.dtype == np.uint8 else np.round(grey * 255)
+        np.testing.assert_array_equal(grey, bands(row))
+
+
+def test_a_picture_is_written(jgram, folder):
+    assert jgram(f"{LINE} --images photos --plot them.png --limit 6").exit_code == 0
+    with Image.open(folder / "them.png") as picture:
+        assert picture.width > 1000
+
+
+def test_observations_that_say_nothing_end_with_3(jgram):
+    result = jgram("issues visits.csv --report diagnosis --observation noise")
+    assert result.exit_code == 3
+    assert "do not predict the labels" in result.stdout
+
+
+def test_an_abstention_is_no_label(jgram):
+    record = json.loads(jgram(f"{LINE} --abstain [well] --json").stdout)
+    assert record["classes"] == ["cold", "flu"]
+    assert record["num_records"] < 118
+
+
+CHECKS = {
+    "row,right\n120,yes\n": "expected rows that are judged, 0 to 119, got 120",
+    "row,right\n-1,yes\n": "got -1",
+    "row,right\n7,yes\n": "expected rows that have a label, got 7",
+    "row,right\n1,maybe\n": "or yes or no, got 'maybe' for row 1",
+    "row,right\n1,yes\n1,no\n": "got row 1 twice",
+    "row,right\nx,yes\n": "expected numbers of rows in the column row, got 'x'",
+    "row,right\n1.5,yes\n": "expected numbers of rows in the column row, got 1.5",
+    "row,right\n1,\n2,\n": "expected answers in the column right, got none",
+    "row,answer\n1,yes\n": "expected a column 'right'",
+}
+
+
+@pytest.mark.parametrize("text", CHECKS)
+def test_checks_that_are_refused(jgram, folder, text):
+    (folder / "bad.csv").write_text(text)
+    result = jgram(f"{LINE} --checked bad.csv")
+    assert result.exit_code == 2
+    assert CHECKS[text] in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+SIMPLE = "issues visits.csv --observation level --report"
+REFUSED = {
+    f"{SIMPLE} same": "same: expected labels of two classes or more, got 'flu' for every record",
+    f"{SIMPLE} once": "once: expected two records or more of every class, got one of 'rare' (row 3",
+    f"{SIMPLE} id": "id: expected class labels, got 120 different ones",
+    f"{SIMPLE} diagnosis --missing raise": "diagnosis: 2 of 120 labels missing",
+    f"{SIMPLE} diagnosis --out found.xls": ".csv or .json",
+    f"{SIMPLE} diagnosis --plot a.png": "--plot: expected --images",
+    f"{SIMPLE} diagnosis --images photos": "--images: expected --plot",
+    f"{SIMPLE} diagnosis --checked nowhere.csv": "nowhere.csv: No such file",
+    f"{LINE} --images nowhere --plot a.png": "expected a folder of images or an .npz file",
+    f"{LINE} --images few.npz --plot a.png": "one image for each of 120 rows, got 119",
+    f"{LINE} --images fewer --plot a.png": "one image for each of 120 rows, got 1:",
+    f"{LINE} --images fewer --image-column photo --plot a.png": "expected the image of row",
+    f"{LINE} --images photos --image-column x --plot a.png": "expected a column, got 'x'",
+    f"{LINE} --images broken --plot a.png": "expected an image that pillow can read",
+    f"{LINE} --images two.npz --plot a.png": "name it with --image-column",
+    f"{LINE} --images two.npz --image-column c --plot a.png": "expected an array 'c'",
+    f"{LINE} --images flat.npz --plot a.png": "expected one array [rows, height, width]",
+}
+
+
+@pytest.mark.parametrize("line", REFUSED)
+def test_refusals(jgram, line):
+    result = jgram(line)
+    assert result.exit_code == 2, result.stdout
+    assert REFUSED[line] in result.stderr
+    assert result.stderr.count("\n") == 1
