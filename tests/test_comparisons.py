@@ -1,5 +1,6 @@
 """Comparisons: sign tests, Fieller's interval and lengths of blocks, each by its definition."""
 
+import math
 from statistics import NormalDist
 
 import jax
@@ -117,13 +118,13 @@ def autoregressive(seed, n, memory):
 def test_block_length_is_twice_the_automatic_one_within_bounds():
     series = [autoregressive(seed, 800, memory) for seed, memory in enumerate((0.3, 0.6, -0.5))]
     lengths = [automatic_length(values) for values in series]
-    assert min(lengths) > np.cbrt(800) / 2
     for values, length in zip(series, lengths, strict=True):
-        assert suggested_block_length(values) == int(2 * length)
-    assert suggested_block_length(np.stack(series)) == int(2 * max(lengths))
+        assert suggested_block_length(values) == math.ceil(2 * max(length, np.cbrt(800)))
+    assert max(lengths) > np.cbrt(800)
+    assert suggested_block_length(np.stack(series)) == math.ceil(2 * max(lengths))
     assert suggested_block_length(autoregressive(0, 200, 0.95)) == 20  # a tenth of the records
-    assert suggested_block_length(autoregressive(0, 1000, 0.0)) == 10  # their cube root
-    assert suggested_block_length(np.ones(1000)) == 10
+    assert suggested_block_length(autoregressive(0, 1000, 0.0)) == 20  # twice their cube root
+    assert suggested_block_length(np.ones(1000)) == 20
     assert suggested_block_length(np.array([1.0, 1.0, 2.0])) == 1
 
 

@@ -314,10 +314,10 @@ def test_blocks():
     slow = np.zeros(2000)
     for t in range(1, 2000):
         slow[t] = 0.8 * slow[t - 1] + steps[t]
-    assert suggested_block_length(steps) == 13
+    assert suggested_block_length(steps) == 26
     assert 30 <= suggested_block_length(slow) <= 200
     assert suggested_block_length(np.stack([steps, slow])) == suggested_block_length(slow)
-    assert suggested_block_length(np.zeros(64)) == 4
+    assert suggested_block_length(np.zeros(64)) == 6
     assert suggested_block_length(np.zeros(2)) == 1
     z = [sign_test(part, groups=blocks(500, 30))[0] for part in slow.reshape(4, 500)]
     alone = [sign_test(part)[0] for part in slow.reshape(4, 500)]
