@@ -21,8 +21,9 @@ from bench.timing import Row, report, time_call
 from experiments.cifar10 import CLASSES, TRIALS, transitions
 from jgram.data import cifar10_embeddings
 from jgram.determinant import log_top_determinant_of_sums
-from jgram.gram_matrix import gram_state, normalised_sums
+from jgram.gram_matrix import gram_state
 from jgram.kernels import RBF, linear, rbf, resolve
+from jgram.observed import normalised
 from jgram.scores import plugin_log_score
 from jgram.simulate import policies
 
@@ -86,7 +87,7 @@ def jax_sums(reports: jax.Array, y: jax.Array) -> jax.Array:
     """Class sums ``[trials, d, m]``, a few reports at once: their one-hot rows stay in cache."""
 
     def sums(report: jax.Array) -> jax.Array:
-        return normalised_sums(gram_state(report, y, linear, num_classes=CLASSES))
+        return normalised(*gram_state(report, y, linear, num_classes=CLASSES))
 
     return jax.lax.map(sums, reports, batch_size=IN_CACHE)
 

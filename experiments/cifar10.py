@@ -27,8 +27,9 @@ from experiments.policies import POLICIES, consistency, falling
 from experiments.statistics import mean_interval
 from jgram.data import cifar10_embeddings
 from jgram.determinant import eliminate_sums, log_top_determinant_of_sums
-from jgram.gram_matrix import GramState, gram_state, normalised_sums
+from jgram.gram_matrix import GramState, gram_state
 from jgram.kernels import RBF, Linear, linear, rbf, resolve
+from jgram.observed import normalised
 from jgram.scores import plugin_log_score
 from jgram.simulate import policies
 
@@ -65,7 +66,7 @@ def all_scores(
     x_hat: jax.Array, y: jax.Array, kernel: RBF, state: GramState
 ) -> dict[str, jax.Array]:
     """The log scores of one report; ``state`` is its class sums under the linear kernel."""
-    sums = normalised_sums(state)
+    sums = normalised(*state)
     return {
         **rbf_score(x_hat, y, kernel, state),
         "polynomial": plugin_log_score(x_hat, y, Linear(quadratic), num_classes=CLASSES),
@@ -104,7 +105,7 @@ def many_reports(
             "scores": scores(x_hat, y, kernel, state),
             "hamming": jnp.sum(x_hat != x),
             "l2": jnp.sqrt(jnp.sum((x_hat - x) ** 2.0)),
-            "rank": eliminate_sums(normalised_sums(state)).rank,
+            "rank": eliminate_sums(normalised(*state)).rank,
             "means": state.sums / jnp.maximum(state.counts, 1)[:, None],
         }
 
