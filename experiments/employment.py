@@ -2,11 +2,12 @@
 
 The published figures are ``det(C)^2`` of the 4 x 4 tables of *counts* of quartile buckets, over the
 208 changes between 209 months. They are reproduced exactly; beside them stands what the paper does
-not give: the noise floor, paired comparisons, and how the order depends on single months, on the
-partial last month (tax deposits up to 13 February 2023), on the number of buckets and on seasonal
-differencing.
+not give: the noise floor, the verdict of ``rank_reports`` with months judged a year at a time and
+in blocks of the suggested length, and how the order depends on single months, on the partial last
+month (tax deposits up to 13 February 2023), on the number of buckets and on seasonal differencing.
 """
 
+from dataclasses import asdict
 from typing import Any
 
 import jax
@@ -18,6 +19,7 @@ from jgram.data import difference, employment, quantile_bins, to_data
 PUBLISHED = {"first": 3_504_384, "one_month_later": 24_920_064, "final": 33_918_976}
 LABELS = {"first": "First release", "one_month_later": "One-month revision", "final": "Final value"}
 SEASON = 12
+BLOCKS = {"blocks of 12 months": SEASON, "blocks of the suggested length": None}
 
 
 def buckets(months: slice, bins: int, season: int | None) -> tuple[dict[str, np.ndarray], Any]:
@@ -56,8 +58,29 @@ def _integer_determinant(table: list[list[int]]) -> int:
 def ranking(key, months: slice, bins: int, season: int | None, draws: int) -> dict[str, Any]:
     """The vintages under one set of choices: in the order of the published score, and ranked."""
     reports, y = buckets(months, bins, season)
+<<<<<<< HEAD
     options = dict(num_classes=bins, block_length=SEASON, key=key)  # a year is judged as one block
     ranked = jgram.rank_reports(reports, y, jgram.delta, **options)
+=======
+    # Months are in order of time: runs of them are judged, and permuted, as one block.
+    verdicts = {
+        words: jgram.rank_reports(
+            reports, y, jgram.delta, num_classes=bins, key=key, block_length=length
+        )
+        for words, length in BLOCKS.items()
+    }
+    free, blocked = (
+        {
+            name: jgram.noise_floor(
+                key, x_hat, y, jgram.delta, num_classes=bins, draws=draws, block_length=length
+            )
+            for name, x_hat in reports.items()
+        }
+        for length in (1, SEASON)
+    )
+    some = next(iter(verdicts.values()))
+    scores = {report.name: report.published.log_score for report in some.reports}
+>>>>>>> paperexp
     scale = 2 * bins * np.log(len(y))
     found = {}
     for report in ranked.reports:
@@ -88,12 +111,46 @@ def ranking(key, months: slice, bins: int, season: int | None, draws: int) -> di
         "bins": bins,
         "season": season,
         "months": len(y),
+<<<<<<< HEAD
         "order": sorted(found, key=lambda name: -found[name]["counts_score"]),
         "conclusion": ranked.conclusion,
         "separated": ranked.separated,
         "reports": found,
         "pairs": to_data(ranked.pairs),
+=======
+        "order": sorted(scores, key=lambda name: -(scores[name] or -np.inf)),
+        "reports": {
+            name: {
+                "counts_score": counts_score(reports[name], y, bins),
+                "log_score": scores[name],
+                "floor_mean_counts": float(np.mean(np.exp(floor.draws + scale))),
+                "p_value": floor.p_value,
+                "block_p_value": blocked[name].p_value,
+            }
+            for name, floor in free.items()
+        },
+        "verdicts": {
+            words: {
+                "block_length": found.block_length,
+                "order": [report.name for report in found.reports],
+                "conclusion": found.conclusion,
+                "seen": found.seen,
+                "noise_p_values": {r.name: r.noise_p_value for r in found.reports},
+                "pairs": [asdict(pair) for pair in found.pairs],
+            }
+            for words, found in verdicts.items()
+        },
+>>>>>>> paperexp
     }
+
+
+def verdict(found: dict[str, Any]) -> str:
+    """What the data say, in blocks of a year and of the suggested length."""
+    said: dict[str, list[str]] = {}
+    for words, one in found["verdicts"].items():
+        length = f"{words}, {one['block_length']}" if BLOCKS[words] is None else words
+        said.setdefault(one["conclusion"], []).append(length)
+    return " ".join(f"{text} ({'; '.join(words)})" for text, words in said.items())
 
 
 def paired_bootstrap(key, draws: int) -> dict[str, Any]:
@@ -161,13 +218,23 @@ def table_rows(results: dict[str, Any]) -> list[dict[str, Any]]:
         }
         for name, found in ((name, table["reports"][name]) for name in PUBLISHED)
     ]
+    for words, found in table["verdicts"].items():
+        chances = found["noise_p_values"]
+        rows.append(
+            {
+                "quantity": f"told from noise by paired payoffs, {words}: p",
+                "paper": "none given",
+                "ours": ", ".join(f"{name} {p:.2f}" for name, p in chances.items()),
+                "interval": found["conclusion"],
+            }
+        )
     bootstrap = results["paired_bootstrap"]
     rows.append(
         {
             "quantity": "P(Final above First), paired bootstrap of the months",
             "paper": "Final most aligned",
             "ours": f"{bootstrap['final > first']:.2f}",
-            "interval": table["conclusion"],
+            "interval": verdict(table),
         }
     )
     complete = results["complete_months"]
@@ -176,7 +243,7 @@ def table_rows(results: dict[str, Any]) -> list[dict[str, Any]]:
             "quantity": "order without the partial last month",
             "paper": "final > one_month_later > first",
             "ours": " > ".join(complete["order"]),
-            "interval": complete["conclusion"],
+            "interval": verdict(complete),
         }
     )
     rows.append(
@@ -184,7 +251,7 @@ def table_rows(results: dict[str, Any]) -> list[dict[str, Any]]:
             "quantity": "order with seasonal (12-month) differencing",
             "paper": "none given",
             "ours": " > ".join(results["seasonal"]["order"]),
-            "interval": results["seasonal"]["conclusion"],
+            "interval": verdict(results["seasonal"]),
         }
     )
     orders = results["leave_one_month_out"]
