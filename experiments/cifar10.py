@@ -66,11 +66,7 @@ def all_scores(
     x_hat: jax.Array, y: jax.Array, kernel: RBF, state: GramState
 ) -> dict[str, jax.Array]:
     """The log scores of one report; ``state`` is its class sums under the linear kernel."""
-<<<<<<< HEAD
-    sums = normalised(state.sums, state.counts)
-=======
     sums = normalised(*state)
->>>>>>> paperexp
     return {
         **rbf_score(x_hat, y, kernel, state),
         "polynomial": plugin_log_score(x_hat, y, Linear(quadratic), num_classes=CLASSES),
@@ -109,11 +105,7 @@ def many_reports(
             "scores": scores(x_hat, y, kernel, state),
             "hamming": jnp.sum(x_hat != x),
             "l2": jnp.sqrt(jnp.sum((x_hat - x) ** 2.0)),
-<<<<<<< HEAD
-            "rank": eliminate_sums(normalised(state.sums, state.counts)).rank,
-=======
             "rank": eliminate_sums(normalised(*state)).rank,
->>>>>>> paperexp
             "means": state.sums / jnp.maximum(state.counts, 1)[:, None],
         }
 

@@ -14,7 +14,7 @@ import jax
 import numpy as np
 
 import jgram
-from jgram.data import difference, employment, quantile_bins, to_data
+from jgram.data import difference, employment, quantile_bins
 
 PUBLISHED = {"first": 3_504_384, "one_month_later": 24_920_064, "final": 33_918_976}
 LABELS = {"first": "First release", "one_month_later": "One-month revision", "final": "Final value"}
@@ -56,12 +56,8 @@ def _integer_determinant(table: list[list[int]]) -> int:
 
 
 def ranking(key, months: slice, bins: int, season: int | None, draws: int) -> dict[str, Any]:
-    """The vintages under one set of choices: in the order of the published score, and ranked."""
+    """The vintages ranked under one set of choices."""
     reports, y = buckets(months, bins, season)
-<<<<<<< HEAD
-    options = dict(num_classes=bins, block_length=SEASON, key=key)  # a year is judged as one block
-    ranked = jgram.rank_reports(reports, y, jgram.delta, **options)
-=======
     # Months are in order of time: runs of them are judged, and permuted, as one block.
     verdicts = {
         words: jgram.rank_reports(
@@ -80,44 +76,11 @@ def ranking(key, months: slice, bins: int, season: int | None, draws: int) -> di
     )
     some = next(iter(verdicts.values()))
     scores = {report.name: report.published.log_score for report in some.reports}
->>>>>>> paperexp
     scale = 2 * bins * np.log(len(y))
-    found = {}
-    for report in ranked.reports:
-        floors = [
-            jgram.noise_floor(
-                key,
-                reports[report.name],
-                y,
-                jgram.delta,
-                num_classes=bins,
-                draws=draws,
-                block_length=length,
-            )
-            for length in (1, SEASON)
-        ]
-        found[report.name] = {
-            "counts_score": counts_score(reports[report.name], y, bins),
-            "log_score": report.published.log_score,
-            "standard_error": report.published.standard_error,
-            "floor_mean_counts": float(np.mean(np.exp(floors[0].draws + scale))),
-            "p_value": floors[0].p_value,
-            "block_p_value": floors[1].p_value,
-            "keeps": report.keeps,
-            "ranks": [report.first_rank, report.last_rank],
-            "noise_p_value": report.noise_p_value,
-        }
     return {
         "bins": bins,
         "season": season,
         "months": len(y),
-<<<<<<< HEAD
-        "order": sorted(found, key=lambda name: -found[name]["counts_score"]),
-        "conclusion": ranked.conclusion,
-        "separated": ranked.separated,
-        "reports": found,
-        "pairs": to_data(ranked.pairs),
-=======
         "order": sorted(scores, key=lambda name: -(scores[name] or -np.inf)),
         "reports": {
             name: {
@@ -140,7 +103,6 @@ def ranking(key, months: slice, bins: int, season: int | None, draws: int) -> di
             }
             for words, found in verdicts.items()
         },
->>>>>>> paperexp
     }
 
 
@@ -213,8 +175,7 @@ def table_rows(results: dict[str, Any]) -> list[dict[str, Any]]:
             "paper": f"{PUBLISHED[name] / 1e6:.3f}e6",
             "ours": table["reports"][name]["counts_score"],
             "interval": f"permuted months average {found['floor_mean_counts'] / 1e6:.1f}e6; "
-            f"p = {found['p_value']:.2f} (blocks of 12: {found['block_p_value']:.2f}); by payoffs "
-            f"p of noise {found['noise_p_value']:.2f}",
+            f"p = {found['p_value']:.2f} (blocks of 12: {found['block_p_value']:.2f})",
         }
         for name, found in ((name, table["reports"][name]) for name in PUBLISHED)
     ]

@@ -59,14 +59,8 @@ def test_a_stale_result_is_named(tmp_path, capsys):
     assert runner.main(checking) == 1
     assert "stale: volume: 1 differences, first rows[0].quantity is" in capsys.readouterr().out
     assert runner.check("volume", tmp_path, slow=False) == ([], ["volume (took 10000 s)"])
-<<<<<<< HEAD
     missing, _ = runner.check("agnostic", tmp_path, slow=False)
     assert missing == [f"agnostic: no result in {tmp_path}"]
-=======
-    assert runner.check("agnostic", tmp_path, slow=False)[0] == [
-        f"agnostic: no result in {tmp_path}"
-    ]
->>>>>>> paperexp
 
 
 @pytest.mark.parametrize(
