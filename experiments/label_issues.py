@@ -188,7 +188,7 @@ def planted(smoke: bool, seeds: range, rivals: bool) -> list[dict[str, Any]]:
                         )
                         by[method] = by_cleanlab(labels, probability, bad)
                         if rate == 0.2 and seed < 2:
-                            again = label_issues(labels, probability)
+                            again = label_issues(labels, probability, "pseudo-posterior")
                             by[f"jgram on the probabilities of {method}"] = by_jgram(again, bad)
                 records.append(
                     {"table": name, "kind": kind, "rate": rate, "seed": seed, "by": by}
