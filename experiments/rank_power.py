@@ -174,7 +174,7 @@ def cell(key: Any, setting: Any, repetitions: int) -> dict[str, Any]:
     truth = [-REDRAWN[i] for i in ORDERED]
 
     def order(values):
-        return float(np.mean(np.array([kendalltau(truth, v).statistic for v in values])))
+        return float(np.mean(np.array([tuple(kendalltau(truth, v)) for v in values])[:, 0]))
 
     row: dict[str, Any] = {"n": setting.n, "d": setting.classes, "repetitions": repetitions}
     for prefix in ("", "plugin_"):
