@@ -39,7 +39,7 @@ from jgram.scores import plugin_log_score
 REDRAWN = (0.0, 0.1, 0.2, 0.4, 0.3, 0.3, 0.5)
 ORDERED, EQUAL, APART, HALF = (0, 1, 2, 3), (4, 5), (0, 2), (0, 6)
 FIRST, SECOND = np.triu_indices(len(REDRAWN), 1)
-PAIR = {(i, j): number for number, (i, j) in enumerate(zip(FIRST, SECOND, strict=True))}
+PAIR = {(int(i), int(j)): number for number, (i, j) in enumerate(zip(FIRST, SECOND, strict=True))}
 Z = 1.96
 
 
@@ -174,7 +174,7 @@ def cell(key: Any, setting: Any, repetitions: int) -> dict[str, Any]:
     truth = [-REDRAWN[i] for i in ORDERED]
 
     def order(values):
-        return float(np.mean([kendalltau(truth, v)[0] for v in values]))
+        return float(np.mean(np.array([tuple(kendalltau(truth, v)) for v in values])[:, 0]))
 
     row: dict[str, Any] = {"n": setting.n, "d": setting.classes, "repetitions": repetitions}
     for prefix in ("", "plugin_"):
