@@ -81,6 +81,14 @@ def test_a_class_of_one_record_cannot_lose_it():
     np.testing.assert_array_equal(np.isfinite(change), [1, 1, 1, 0, 1, 0])
 
 
+def test_rounding_does_not_make_up_a_class_that_is_gone():
+    x_hat = np.minimum(np.arange(30) // 10, np.r_[np.ones(29, int), 2])
+    for seed in range(20):
+        y = np.random.default_rng(seed).normal(size=(30, 4)) + 3 * np.eye(4)[x_hat]
+        found = jgram.influences.linearise(x_hat, y.astype(np.float32), jgram.linear)
+        assert jgram.influences.leave_one_out(found, x_hat)[29] == -np.inf
+
+
 @pytest.mark.parametrize("name", ["linear", "rbf", "function"])
 def test_no_score_no_influence_and_no_nan(name):
     kernel, y, _ = KERNELS[name]

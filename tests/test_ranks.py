@@ -77,6 +77,7 @@ def test_values_are_least_squares():
     influences = np.linalg.pinv(signs) @ np.asarray(pairs.values[:, 0] - pairs.values[:, 1])
     errors = influences.std(axis=1) / np.sqrt(influences.shape[1])
     np.testing.assert_allclose(found.standard_errors, errors, rtol=1e-9)
+    assert [float(part[found.best]) for part in found.keeps] == [1.0, 1.0, 1.0, True]
 
 
 def test_more_reports_never_reverse_a_pair():

@@ -54,13 +54,10 @@ def _oracle_convolution(images, kernel, stride):
     [
         (6, 7, 2),
         (5, 3, 1),
-        (4, 3, 1),
         (8, 3, 1),
         (4, 1, 2),
-        (2, 3, 1),
         (2, 3, 2),
         (1, 3, 1),
-        (1, 1, 1),
     ],
 )
 def test_routes_agree(height, size, stride):
