@@ -394,7 +394,10 @@ def rank_reports(
         judged, length, groups = None, block_length, bound.groups
         if length is None:
             judged = _judge(bound, stacked, None)
-            length = suggested_block_length(judged.pairs.differences)
+            paid = judged.pairs
+            length = suggested_block_length(
+                np.concatenate([paid.differences[:, None], paid.values], axis=1)
+            )
         if length != 1:
             judged, groups = None, _time_groups(bound, length)
         judged = _judge(bound, stacked, groups) if judged is None else judged
