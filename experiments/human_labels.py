@@ -313,8 +313,8 @@ def table_rows(results: dict[str, Any]) -> list[dict[str, Any]]:
     def add(quantity: str, ours: Any, interval: str) -> None:
         rows.append({"quantity": quantity, "paper": "", "ours": ours, "interval": interval})
 
-    for name, rankings in results["rankings"].items():
-        for words, one in results["paid"][name].items():
+    for name, rankings in results["paid"].items():
+        for words, one in rankings.items():
             told = [f"{better} = {worse}" for better, worse in one["not_told_apart"]]
             add(
                 f"CIFAR-10N, {name}, {words}: Kendall tau of the ranking with the true error rates",
@@ -330,6 +330,7 @@ def table_rows(results: dict[str, Any]) -> list[dict[str, Any]]:
                 + "; ranks "
                 + " / ".join("{}-{}".format(*found["ranks"]) for found in kept.values()),
             )
+    for name, rankings in results["rankings"].items():
         for factor, one in rankings.items():
             ties = [" = ".join(group) for group in one["tie_groups"] if len(group) > 1]
             add(
@@ -344,7 +345,12 @@ def table_rows(results: dict[str, Any]) -> list[dict[str, Any]]:
             f"sd of the floor {floor['sd']:.2f}, standard error "
             f"{one['standard_errors']['worst']:.2f}",
         )
-        for chosen, found in results["issues"][name].items():
+    for name, sets in results["issues"].items():
+        for chosen, found in sets.items():
+            numbers = [
+                f"{words}: {number[0]} wrong by the surest, {number[1]} by all, truly {number[2]}"
+                for words, number in ((w, m["number"]) for w, m in found.items() if "number" in m)
+            ]
             add(
                 f"CIFAR-10N {chosen}, {name}: AUROC of mislabels by {' / '.join(found)}",
                 " / ".join(f"{method['auroc']:.3f}" for method in found.values()),
@@ -352,13 +358,7 @@ def table_rows(results: dict[str, Any]) -> list[dict[str, Any]]:
                 + " / ".join(f"{method['precision']:.3f}" for method in found.values())
                 + ", seconds "
                 + " / ".join(f"{method['seconds']:.0f}" for method in found.values())
-                + "".join(
-                    f"; {words}: {{}} wrong by the surest, {{}} by all, truly {{}}".format(
-                        *method["number"]
-                    )
-                    for words, method in found.items()
-                    if "number" in method
-                ),
+                + f"; {'; '.join(numbers)}",
             )
     unequal = results["imbalance"]
     add(

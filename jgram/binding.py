@@ -131,7 +131,9 @@ def bind_observations(
             raise ValueError("expected kinds= and scale= without kernel=: they prepare its table")
         given = MultiscaleRBF() if kernel == "rbf" else kernel
         checked = check_observations(y, kind=takes(given))
-        observed = observe(given, checked.values)
+        values = checked.values
+        values = values if checked.kind == "categorical" else values.astype(np.float64)
+        observed = observe(given, values)
         points = None if checked.kind == "categorical" else _rows(checked.values)
         return observed, points, _describe(checked, observed.kernel), checked.warnings
 
