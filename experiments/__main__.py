@@ -50,6 +50,7 @@ NAMES = (
     "annotators",
     "coverage",
     "rank_power",
+    "table_recipes",
     "attacks",
 )
 HERE = Path(__file__).parent
