@@ -145,9 +145,10 @@ def test_an_answer_that_cannot_be_written_is_said(body):
 SHOW_CACHE = "import os; {}; print(os.environ.get('JAX_COMPILATION_CACHE_DIR'))"
 
 
-def test_only_the_command_keeps_compiled_programs(tmp_path):
+def test_only_the_command_keeps_compiled_programs(tmp_path, monkeypatch):
     env = {"XDG_CACHE_HOME": str(tmp_path)}
     prepare = "from jgram.cli.process import prepare_process; prepare_process()"
+    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)  # the tests' own
     shown = run_python(SHOW_CACHE.format(prepare), env=env).stdout
     assert shown == f"{tmp_path}/jgram/compiled\n"
     assert run_python(SHOW_CACHE.format("import jgram; jgram.score"), env=env).stdout == "None\n"

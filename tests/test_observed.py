@@ -131,9 +131,8 @@ def test_coordinates_have_the_numerical_rank():
 def test_single_precision_stays_single_where_doubles_are_on():
     with jax.enable_x64(True):
         frame = observe(jgram.linear, POINTS.astype(np.float32)).frame(X_HAT, D)
-        assert {leaf.dtype for leaf in (frame.inside, frame.inverse_factor)} == {
-            jnp.dtype("float32")
-        }
+        dtypes = {str(leaf.dtype) for leaf in (frame.inside, frame.inverse_factor)}
+    assert dtypes == {"float32"}
 
 
 def test_a_binding_is_bound_once():

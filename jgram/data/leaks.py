@@ -34,7 +34,8 @@ def find_leaks(
     """
     found = []
     labels_of = {report: labels for report, labels in reports.items() if np.ndim(labels) == 1}
-    most = max((int(np.max(labels)) + 1 for labels in labels_of.values()), default=0)
+    # A copy has as many values as the report has classes, and others only where it has no label.
+    most = max((int(np.max(x)) + 1 + int(np.sum(x < 0)) for x in labels_of.values()), default=0)
     for label, data in named_columns(y, name).items():
         values, present = cells(data, label)
         parts = zip(part_names(label, values), block_columns(values, present), strict=True)
