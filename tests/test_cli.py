@@ -612,6 +612,10 @@ def examples(jgram, folder, tmp_path, monkeypatch):
     (tmp_path / "answers.npz").write_bytes((folder / "matrix.npz").read_bytes())
     with np.load(folder / "images.npz") as images:
         np.savez(tmp_path / "labels.npz", answers=images["labels"], features=images["embedding"])
+        count = len(images["labels"])
+    (tmp_path / "photos").mkdir()
+    for k in range(count):
+        Image.new("L", (2, 2), k % 256).save(tmp_path / "photos" / f"{k:05}.png")
     monkeypatch.setattr(
         "jgram.simclr.train.encode_path", lambda *args, **_: args[2].touch() or (1, 1)
     )
