@@ -16,6 +16,7 @@ import jax
 import numpy as np
 import pyarrow as pa
 import pytest
+from PIL import Image
 from pyarrow import parquet as pq
 
 from jgram import kernels
