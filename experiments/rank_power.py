@@ -1,11 +1,11 @@
 """Paired payoffs beside the published score: order, size, power, and what is said to be retained.
 
-Reports are the truth with a share redrawn uniformly. Five settings are those on which the published
-score was seen to rank reports backwards or not (skewed classes, narrow kernels, many dimensions, a
-weak signal), with a balanced one; three are tables whose outcomes repeat often, seldom, or hardly.
-For each: Kendall's tau of four reports (0, 10, 20, 40% redrawn) with the true order; how often two
-equal reports (30% redrawn) are told apart by the 5% test, and 0% from 20%; how often the interval
-for what 50% redrawn retains of the truth holds .5. Then more records; many equal reports; a rare
+Reports are the truth with a share replaced at random. Five settings are those on which the
+published score was seen to rank reports backwards or not (skewed classes, narrow kernels, many
+dimensions, a weak signal), with a balanced one; three are tables whose outcomes repeat often, seldom, or hardly.
+For each: Kendall's tau of four reports (0, 10, 20, 40% replaced) with the true order; how often two
+equal reports (30% replaced) are told apart by the 5% test, and 0% from 20%; how often the interval
+for what 50% replaced retains of the truth holds .5. Then more records; many equal reports; a rare
 class merged into another; records in time order; the number of records that a pilot asks for; and
 CIFAR-10N's labels, where the files are, from embeddings.
 """
@@ -431,8 +431,8 @@ def table_rows(results: dict[str, Any]) -> list[dict[str, Any]]:
     words = {
         "order": "Kendall's tau of four reports with the true order",
         "size": "two equal reports told apart at 5%",
-        "power": "0% told from 20% redrawn",
-        "reversed": "0% told from 20% redrawn, the wrong way round",
+        "power": "0% told from 20% replaced",
+        "reversed": "0% told from 20% replaced, the wrong way round",
         "kept": "median share retained, true .5",
         "coverage": "coverage of the 95% interval for the share retained",
     }
@@ -504,17 +504,17 @@ def plot(results: dict[str, Any], path: Any) -> None:
     heights = np.arange(len(names))[::-1]
     figure, axes = panels(2, 2, width=5.2, height=3.6)
     quantities = {
-        "order": ("Kendall's tau with the true order", 1.0),
-        "size": ("equal reports told apart", 0.05),
-        "power": ("0% told from 20% redrawn", None),
-        "kept": ("share retained (median)", 0.5),
+        "order": ("order", "Kendall's tau with the true order", 1.0),
+        "size": ("size of the 5% test", "equal reports told apart", 0.05),
+        "power": ("power of the 5% test", "0% told from 20% replaced", None),
+        "kept": ("what a report with 50% replaced keeps", "median share; truth .5", 0.5),
     }
-    for axis, (name, (label, wanted)) in zip(axes.flat, quantities.items(), strict=True):
+    for axis, (name, (title, label, wanted)) in zip(axes.flat, quantities.items(), strict=True):
         for prefix, marker, words in (("", "o", "payoffs"), ("plugin_", "x", "published score")):
             values = [row[prefix + name] for row in results["settings"]]
             axis.plot([np.nan if v is None else v for v in values], heights, marker, label=words)
         if wanted is not None:
             axis.axvline(wanted, color="0.6", linewidth=1, zorder=0)
         axis.set_yticks(heights, names, fontsize=7)
-        finish(axis, label, "", legend=name == "order")
+        finish(axis, label, "", title, legend=name == "order")
     save(figure, axes.flat, path)
