@@ -158,6 +158,27 @@ def _no_score_possible(evidence: Evidence) -> Finding | None:
     return structural_zero(evidence.x_hat, evidence.observed, evidence.classes)
 
 
+def _centred_features(evidence: Evidence) -> Finding | None:
+    """Features that sum to 0 over the records: whatever the reports, their class sums cancel."""
+    observed = evidence.observed
+    if np.isfinite(evidence.uncertainty.log_score) or not isinstance(observed, Features):
+        return None
+    features = np.asarray(observed.features, np.float64)
+    weights = evidence.uncertainty.weights
+    mean = weights @ features / weights.sum()
+    size = np.sqrt(np.mean(features**2))
+    if np.abs(mean).max() > 1e-6 * size:
+        return None
+    return Finding(
+        "centred features",
+        "fatal",
+        "the features average to 0 over the records, so that the sums of the classes cancel: the "
+        "score is 0 for every report",
+        "add the constant, jgram.Linear(lambda y: jnp.append(y, 1.0)), or use rbf",
+        float(np.abs(mean).max()),
+    )
+
+
 def _merged_classes(evidence: Evidence) -> Finding | None:
     """Names the classes in the smallest combination that the observations do not see."""
     found, classes = evidence.uncertainty, evidence.classes
@@ -268,7 +289,7 @@ def _volume_of_noise(evidence: Evidence) -> Finding | None:
     )
 
 
-FATAL = (_no_score_possible, _merged_classes)
+FATAL = (_no_score_possible, _centred_features, _merged_classes)
 """Why there is no score: the first that applies stands alone."""
 
 FINDINGS = (_rare_class, _near_singular, _near_mixture, _inside_the_noise, _volume_of_noise)

@@ -1,5 +1,6 @@
 """Findings: each at its threshold, and conditional independence against a jackknife of tables."""
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -120,6 +121,17 @@ def test_the_merged_pair_is_named():
     assert (finding.name, finding.level, finding.value) == ("merged classes", "fatal", 2)
     assert "rank 2 of 3" in finding.message
     assert "'mid' and 'high'" in finding.message or "'high' and 'mid'" in finding.message
+
+
+def test_centred_features_are_cured_by_the_constant():
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=(90, 3)) + 3 * np.eye(3)[SURE]
+    y -= y.mean(axis=0)
+    report = jgram.score(SURE, y, jgram.linear)
+    assert report.findings[0].name == "centred features"
+    assert report.log_score is None
+    cured = jgram.score(SURE, y, jgram.Linear(lambda point: jnp.append(point, 1.0)))
+    assert cured.log_score is not None
 
 
 def test_relabelled_reports_are_matched_and_close_ones_are_not():
