@@ -6,8 +6,8 @@ dimensions, a weak signal), with a balanced one; three are tables whose outcomes
 seldom, or hardly. For each: Kendall's tau of four reports (0, 10, 20, 40% replaced) with the true
 order; how often two equal reports (30% replaced) are told apart by the 5% test, and 0% from 20%;
 how often the interval for what 50% replaced retains of the truth holds .5. Then more records; many
-equal reports; a rare class merged into another; records in time order; the number of records that a pilot
-asks for; and CIFAR-10N's labels, where the files are, from embeddings.
+equal reports; a rare class merged into another; records in time order; the number of records that a
+pilot asks for; and CIFAR-10N's labels, where the files are, from embeddings.
 """
 
 from functools import partial
