@@ -15,6 +15,8 @@ from jgram.attack import ascend_policy, ascend_reports, flip_greedily, perturb_o
 from jgram.stratified import stratified_matching_score
 from tests.components import KERNELS, NUMBERS, OUTCOMES, X_HAT, D, N
 
+pytestmark = pytest.mark.thorough
+
 KEY = jax.random.key(0)
 OTHERS = ~np.eye(D, dtype=bool)
 

@@ -142,6 +142,7 @@ def test_missing_labels_are_kept_for_the_pairs_that_have_them():
         bound({"a": gaps, "b": FLIPPED}, missing="raise")
 
 
+@pytest.mark.thorough
 def test_pairs_are_judged_on_the_records_that_both_label():
     kept = ROWS % 4 != 0
     gaps = np.where(kept, TRUTH.astype(object), None)

@@ -256,6 +256,7 @@ def test_a_mixed_table_with_missing_answers_and_no_option_ranks_by_the_true_erro
 HOLES = "rank visits.csv --report holes --report bad --observation symptom"
 
 
+@pytest.mark.thorough
 def test_missing_labels_are_kept_dropped_or_refused(jgram):
     kept = strict(jgram(f"{HOLES} --json").stdout)
     assert kept["source"]["notes"] == []
@@ -624,6 +625,7 @@ def examples(jgram, folder, tmp_path, monkeypatch):
     return jgram
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("command", ["score", "rank", "issues", "annotators", "encode"])
 def test_the_examples_in_the_help_run(examples, command):
     text = import_module(f"jgram.cli.{command}").run.__doc__.replace("\\\n", " ")
@@ -639,6 +641,7 @@ def test_the_examples_in_the_help_run(examples, command):
             found.write_text("\n".join(["row,right", *(f"{number},yes" for number in numbers)]))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("width", [40, 60, 80])
 def test_narrow_terminals_show_all_numbers(jgram, monkeypatch, width):
     line = "rank visits.csv --report flipped --report bad --report good --observation symptom"
@@ -663,6 +666,7 @@ def test_the_bare_command_shows_help(jgram):
 TABLE_1 = {"final": "33,918,976", "one_month_later": "24,920,064", "first": "3,504,384"}
 
 
+@pytest.mark.thorough
 def test_demo_cannot_tell_table_1_and_can_tell_labels_of_images(jgram, folder):
     result = jgram("demo")
     assert result.exit_code == 0
@@ -678,6 +682,7 @@ def test_demo_cannot_tell_table_1_and_can_tell_labels_of_images(jgram, folder):
     assert names["images"] == [f"{share}% replaced" for share in (0, 15, 30, 50)]
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not HANDED.exists(), reason="needs ../shared/data")
 def test_table_1_from_the_handed_file(jgram):
     line = "rank FILE --report X1_first --report X2_after1m --report X3_final --observation Y1"
@@ -687,6 +692,7 @@ def test_table_1_from_the_handed_file(jgram):
     assert [counts in result.stdout for counts in TABLE_1.values()] == [True] * 3
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not HANDED.exists(), reason="needs ../shared/data")
 def test_image_features_give_a_full_rank_score(jgram):
     path = HANDED / "crowd_labelme" / "labelme_crowd.npz"

@@ -83,6 +83,7 @@ def deleted(kernel, z, groups):
     return np.einsum("nd,knd->kn", h, z - z.mean(axis=1)[:, None]), h
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("soft", [False, True])
 def test_a_record_is_left_out_as_if_deleted(data, soft):
     reports, y = data
@@ -113,6 +114,7 @@ def test_a_group_is_left_out_as_if_deleted(data):
     assert np.corrcoef(found.values.ravel(), expected.ravel())[0, 1] > 0.999
 
 
+@pytest.mark.thorough
 def test_duplicates_in_a_group_do_not_vouch_for_each_other():
     rng = np.random.default_rng(3)
     x, y = mixture(rng, 200, 200, (0.6, 0.4), 4.0)
@@ -128,6 +130,7 @@ def test_duplicates_in_a_group_do_not_vouch_for_each_other():
     np.testing.assert_allclose(grouped.covariance, once.covariance, rtol=0.3)
 
 
+@pytest.mark.thorough
 def test_weights_are_repetitions():
     rng = np.random.default_rng(4)
     counts = rng.integers(0, 5, 40)
@@ -162,6 +165,7 @@ def test_labels_are_memberships_and_kernels_agree(data):
     jax.tree.map(partial(np.testing.assert_allclose, atol=1e-9), counted, paired)
 
 
+@pytest.mark.thorough
 def test_pairs_are_judged_on_the_records_that_both_label(data):
     reports, y = data
     partial_reports = np.where(np.random.default_rng(5).random(reports.shape) < 0.2, -1, reports)
@@ -187,6 +191,7 @@ def test_swapping_two_labels_turns_one_sign(data):
     np.testing.assert_allclose(after, np.where(swap, -before, before), atol=1e-12)
 
 
+@pytest.mark.thorough
 def test_transformations(data):
     reports, y = data
     observed = observe(rbf, y)
@@ -213,6 +218,7 @@ def test_transformations(data):
     assert float(jnp.sum(slope * direction)) == pytest.approx(float(numeric), rel=1e-5)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("dim", "shares", "narrower"), [(512, (0.7, 0.15, 0.1, 0.05), 1), (10, (0.8, 0.15, 0.05), 3)]
 )
@@ -235,6 +241,7 @@ def redrawn_uniformly(rng, x, share, d):
     return np.where(rng.random(len(x)) < share, rng.integers(0, d, len(x)), x)
 
 
+@pytest.mark.thorough
 def test_sizes_and_coverage():
     """Equal reports are told apart in 5%, and the interval of a planted share holds it in 95%."""
     kernel = RBF(3.0)
@@ -344,6 +351,7 @@ def check_defined(found):
         assert np.all(np.isfinite(leaf))
 
 
+@pytest.mark.thorough
 def test_degenerate_reports_have_defined_values(data):
     reports, y = data
     observed = observe(rbf, y)

@@ -4,6 +4,8 @@ import pytest
 
 from tests.fuzz import run
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.mark.usefixtures("unchecked")
 def test_a_right_answer_or_one_clear_line():

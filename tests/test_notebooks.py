@@ -8,6 +8,8 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
+pytestmark = pytest.mark.thorough
+
 NOTEBOOKS = {
     path.stem: nbformat.read(path, 4)
     for path in (Path(__file__).parents[1] / "notebooks").glob("*.ipynb")

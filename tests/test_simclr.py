@@ -16,6 +16,8 @@ from jgram.simclr import augment as augmentation
 from jgram.simclr import train as training
 from jgram.simclr.encoder import Architecture, Encoder, convolve, max_pool
 
+pytestmark = pytest.mark.thorough
+
 TINY = Architecture(widths=(4, 8), depth=1, projection=3)
 SETTINGS = {"architecture": TINY, "batch_size": 32}
 
