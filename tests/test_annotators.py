@@ -29,6 +29,8 @@ from jgram.annotators.posterior import (
 )
 from jgram.annotators.ranking import _reliability
 
+pytestmark = pytest.mark.thorough
+
 Z = 1.959964
 
 

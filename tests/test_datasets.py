@@ -12,6 +12,8 @@ from PIL import Image
 
 from jgram import datasets
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture
 def small_cifar(monkeypatch):

@@ -11,6 +11,8 @@ from jgram.contrasts import pair_payoffs
 from jgram.kernels import Delta
 from jgram.observed import observe
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.mark.slow  # CI runs them all at --smoke as a step of its own
 @pytest.mark.parametrize("name", runner.available())

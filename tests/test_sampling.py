@@ -10,6 +10,8 @@ from scipy import stats
 
 from jgram.simulate.sampling import binomial, multinomial
 
+pytestmark = pytest.mark.thorough
+
 RARE = 1e-4  # of a fixed key's p-value: a wrong sampler is far below
 
 

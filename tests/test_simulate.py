@@ -15,6 +15,8 @@ from jgram.kernels import RBF
 from jgram.simulate import policies
 from tests import oracles
 
+pytestmark = pytest.mark.thorough
+
 PUBLISHED = json.loads((Path(experiment_1.__file__).with_name("published.json")).read_text())
 SCORES = {"score": simulate.table_log_score}
 

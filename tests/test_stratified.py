@@ -15,6 +15,8 @@ from jgram.paper.orderings import is_balanced, is_nonpermutation, misreport_matr
 from jgram.scores import plugin_score
 from jgram.stratified import stratified_matching_score, unbiased_score
 
+pytestmark = pytest.mark.thorough
+
 X_HAT = np.array([0, 1, 2, 0, 1, 2, 1, 0])
 OUTCOMES = np.array([0, 1, 2, 0, 2, 2, 1, 3])
 POINTS = np.random.default_rng(0).normal(size=(8, 2)) + np.eye(3, 2)[X_HAT]
