@@ -741,7 +741,8 @@ def _visibility(seen: float, d: int, reports: Sequence[RankedReport]) -> list[Fi
             Finding(
                 "visible directions",
                 "note",
-                f"{d - 1} directions between {d} classes, of which the data see {max(seen, 0):.1f}",
+                f"{d - 1} direction{'s' * (d != 2)} between {d} classes, of which the data see "
+                f"{max(seen, 0):.1f}",
                 "shares are of what can be seen: observe something that tells more classes apart",
                 seen,
             )
