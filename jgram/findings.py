@@ -282,8 +282,8 @@ def _volume_of_noise(evidence: Evidence) -> Finding | None:
         "volume of noise",
         "warning",
         f"{directions} direction{'s' * (directions != 1)} between {directions + 1} classes, of "
-        f"which the observations show {max(evidence.seen, 0.0):.1f}: most of this score is the volume of noise, which is "
-        "largest for labels that look balanced",
+        f"which the observations show {max(evidence.seen, 0.0):.1f}: most of this score is the "
+        "volume of noise, which is largest for labels that look balanced",
         "do not compare scores like this one: jgram rank compares reports without that volume",
         evidence.seen,
     )
