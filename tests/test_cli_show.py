@@ -152,3 +152,28 @@ def test_a_folder_without_permission_is_refused(tmp_path, monkeypatch):
 def test_records_are_shown_by_column():
     columns = show.columns_of([{"mean_gain": np.float64(0.12345), "name": None}], mean_gain=False)
     assert columns == [Column("mean gain", ["0.123"], False)]
+
+
+def test_a_file_written_anew_is_another_file_and_links_stay_links(tmp_path):
+    path, link = tmp_path / "out.csv", tmp_path / "link.csv"
+    path.write_text("old ü")
+    path.chmod(0o640)
+    link.symlink_to(path)
+    first = path.stat().st_ino
+    with whole_file(link) as beside:
+        assert beside.suffix == ".csv"
+        beside.write_bytes(b"new")
+    assert link.is_symlink()
+    assert path.read_bytes() == b"new"
+    assert path.stat().st_ino != first  # another file, renamed over it
+    assert path.stat().st_mode & 0o777 == 0o640
+
+    def fill():
+        with whole_file(path) as beside:
+            beside.write_text("half")
+            raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space"):
+        fill()
+    assert path.read_bytes() == b"new"
+    assert sorted(tmp_path.iterdir()) == [link, path]

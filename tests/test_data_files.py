@@ -3,7 +3,6 @@
 import gzip
 import io
 import math
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,7 +11,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import feather, parquet
 
-from jgram.data import check_observations, encode_labels, read_cells, read_columns, write_beside
+from jgram.data import check_observations, encode_labels, read_cells, read_columns
 from tests.refusals import refused
 
 
@@ -303,41 +302,3 @@ def test_empty_options_are_refused(write, option):
     assert f"{option}: expected a character" in refused(
         read_columns, write("a,b\n1,2\n"), **{option: ""}
     )
-
-
-# Writing ------------------------------------------------------------------------------------
-
-
-def test_files_are_written_whole_or_not_at_all(tmp_path):
-    path = tmp_path / "out.csv"
-    write_beside(path, "old ü")
-    path.chmod(0o640)
-    first = path.stat().st_ino
-    write_beside(path, b"new")
-    assert path.read_bytes() == b"new"
-    assert path.stat().st_ino != first  # another file, renamed over it
-    assert path.stat().st_mode & 0o777 == 0o640
-
-    def full(beside):
-        assert beside.suffix == ".csv"
-        beside.write_text("half")
-        raise OSError(28, "No space left on device")
-
-    with pytest.raises(OSError, match="No space"):
-        write_beside(path, full)
-    assert path.read_bytes() == b"new"
-    assert list(tmp_path.iterdir()) == [path]
-    write_beside(path, lambda beside: beside.write_text("drawn"))
-    assert path.read_text() == "drawn"
-
-
-def test_links_are_followed_and_folders_must_be_there(tmp_path):
-    path, link = tmp_path / "real.txt", tmp_path / "link.txt"
-    path.write_text("old")
-    link.symlink_to(path)
-    write_beside(link, "new")
-    assert link.is_symlink()
-    assert path.read_text() == "new"
-    assert "expected an existing folder" in refused(write_beside, tmp_path / "no" / "x.txt", "")
-    write_beside("/dev/null", "gone")
-    assert not Path("/dev/null").is_file()

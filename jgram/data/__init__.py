@@ -2,7 +2,7 @@
 
 from jgram.data.bins import difference, quantile_bins
 from jgram.data.columns import check_aligned, drop_missing
-from jgram.data.files import read_cells, read_columns, write_beside
+from jgram.data.files import read_cells, read_columns
 from jgram.data.json import to_data, to_json
 from jgram.data.labels import check_soft_labels, encode_labels, encode_reports
 from jgram.data.leaks import find_leaks
@@ -28,5 +28,4 @@ __all__ = [
     "read_columns",
     "to_data",
     "to_json",
-    "write_beside",
 ]

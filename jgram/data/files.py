@@ -13,12 +13,10 @@ import gzip
 import io
 import math
 import operator
-import os
 import re
 import sys
-import tempfile
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +24,7 @@ import numpy as np
 
 from jgram.data.columns import cells
 
-__all__ = ["read_cells", "read_columns", "write_beside"]
+__all__ = ["read_cells", "read_columns"]
 
 _TEXT = (".csv", ".tsv", ".txt")
 _PARQUET = (".parquet", ".pq")
@@ -135,61 +133,6 @@ def read_cells(path: str | Path, *, separator: str | None = None) -> dict[str, A
     lengths = [len(array) for array in arrays.values() if array.ndim]
     usual = max(set(lengths), key=lengths.count)
     return {name: array.tolist() for name, array in arrays.items() if array.shape == (usual,)}
-
-
-def write_beside(path: str | Path, content: str | bytes | Callable[[Path], Any]) -> None:
-    """Writes a file whole or not at all: beside it first, then renamed over it.
-
-    A full disk, a crash or an interruption leaves the old file as it was.
-
-    Args:
-        path: The file.
-        content: Text (UTF-8), bytes, or a function that writes to the path it is given, which has
-            the same suffix.
-
-    Raises:
-        ValueError: No such folder.
-        OSError: The file cannot be written.
-
-    Example:
-        >>> write_beside("/tmp/jgram-example.txt", "kept")
-        >>> Path("/tmp/jgram-example.txt").read_text()
-        'kept'
-    """
-    path = Path(path)
-    if not path.parent.is_dir():
-        raise ValueError(f"{path}: expected an existing folder, got {path.parent}")
-    if path.is_symlink():
-        path = path.resolve()
-    if path.exists() and not path.is_file():  # /dev/stdout and pipes cannot be renamed over
-        _write(path, content)
-        return
-    handle, name = tempfile.mkstemp(path.suffix, f".{path.stem[:40]}-", path.parent)
-    beside = Path(name)
-    try:
-        os.close(handle)
-        _write(beside, content)
-        with beside.open("rb+") as file:
-            os.fsync(file.fileno())
-        beside.chmod(path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask())
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
-
-
-def _write(path: Path, content: str | bytes | Callable[[Path], Any]) -> None:
-    if isinstance(content, bytes):
-        path.write_bytes(content)
-    elif isinstance(content, str):
-        path.write_text(content, encoding="utf-8")
-    else:
-        content(path)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _open(path: str | Path) -> tuple[str, Any, str]:
