@@ -21,6 +21,7 @@ from pyarrow import parquet as pq
 
 from jgram import kernels
 from jgram.cli import main
+from jgram.data import read_columns
 from tests.components import Cosine, Laplacian
 
 HANDED = Path(__file__).parents[2] / "shared" / "data"
@@ -393,19 +394,68 @@ def test_annotators_alike_exit_3(jgram):
     assert "cannot tell" in jgram("annotators matrix.npz --answers alike").stdout
 
 
-def test_encode_passes_its_arguments_on(jgram, monkeypatch):
+@pytest.fixture
+def embedded(jgram, monkeypatch):
+    """``jgram`` whose encoder finds the images a.png and b.png."""
     calls = []
 
-    def encode_path(*args, **kwargs):
-        calls.append((args[:2], kwargs))
-        args[2].write_text("embeddings")
-        return 7, 8
+    def embed_path(*args, **kwargs):
+        calls.append((*args, kwargs))
+        return np.array([[1, 2], [3, 4]], np.float32), ["a.png", "b.png"]
 
-    monkeypatch.setattr("jgram.simclr.train.encode_path", encode_path)
+    def train_path(*args, tell, **kwargs):
+        calls.append((*args, kwargs))
+
+    monkeypatch.setattr("jgram.simclr.train.embed_path", embed_path)
+    monkeypatch.setattr("jgram.simclr.train.train_path", train_path)
+    return jgram, calls
+
+
+def test_encode_with_a_trained_encoder(embedded):
+    jgram, calls = embedded
     result = jgram("encode photos --checkpoint run --out photos.npz --resize")
-    assert "7 embeddings of 8 numbers in photos.npz" in result.stdout
-    assert calls == [((Path("photos"), Path("run")), {"features": False, "resize": True})]
-    assert Path("photos.npz").read_text() == "embeddings"
+    assert "2 embeddings of 2 numbers in photos.npz" in result.stdout
+    assert calls == [(Path("photos"), Path("run"), {"features": False, "resize": True})]
+    with np.load("photos.npz") as file:
+        assert file["name"].tolist() == ["a.png", "b.png"]
+        assert file["embedding"].tolist() == [[1, 2], [3, 4]]
+
+
+def test_encode_trains_beside_what_it_writes_and_joins_labels(embedded):
+    jgram, calls = embedded
+    Path("labels.csv").write_text("file,ann,age\nb.png,fox,1\na.png,,2\nb.png,cat,\n")
+    line = "encode photos --epochs 3 --out x.parquet --labels labels.csv --image-column file"
+    result = jgram(line)
+    assert result.exit_code == 0, result
+    settings = {"epochs": 3, "size": 32, "seed": 0, "progress": True}
+    assert calls[0] == (Path("photos"), Path("x.checkpoint"), settings)
+    assert calls[1] == (Path("photos"), Path("x.checkpoint"), {"features": False, "resize": True})
+    found = read_columns("x.parquet")
+    assert np.asarray(found["embedding"]).tolist() == [[3, 4], [1, 2], [3, 4]]
+    assert found["ann"].to_pylist() == ["fox", None, "cat"]
+    assert found["age"].to_pylist() == [1, 2, None]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    {
+        "--out a.npz": "expected --epochs 20 to train",
+        "--epochs 2 --out a.csv": "an .npz or .parquet file",
+        "--epochs 2 --out a.parquet --labels labels.csv": "--labels and --image-column together",
+        "--epochs 2 --out a.npz --labels labels.csv --image-column file": "a .parquet file",
+        "--epochs 2 --out a.parquet --labels labels.csv --image-column no": "'no': file, ann",
+        "--epochs 2 --out a.parquet --labels labels.csv --image-column ann": "image 'fox' of row 0",
+        "--epochs 2 --out a.parquet --labels x.csv --image-column file": "no column embedding",
+    }.items(),
+)
+def test_encode_refuses(embedded, options, message):
+    jgram, _ = embedded
+    Path("labels.csv").write_text("file,ann\nb.png,fox\n")
+    Path("x.csv").write_text("file,embedding\nb.png,1\n")
+    result = jgram(f"encode photos {options}")
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert not list(Path().glob("a.*"))
 
 
 # The data cannot tell -----------------------------------------------------------------------
@@ -539,7 +589,7 @@ REFUSALS = {
     "annotators matrix.npz --answers answers --classes no,yes": "--classes",
     "annotators visits.csv --item good --annotator bad --label coin": "one answer an annotator",
     "annotators few.csv --item good --annotator symptom --label good": "distinct columns",
-    "encode photos --checkpoint run --out photos.csv": "an .npz file",
+    "encode photos --checkpoint run --out photos.csv": "an .npz or .parquet file",
     "encode photos --checkpoint run --out photos.npz": "no such",
     "guess": "guess",
 }
@@ -618,9 +668,14 @@ def examples(jgram, folder, tmp_path, monkeypatch):
     (tmp_path / "photos").mkdir()
     for k in range(count):
         Image.new("L", (2, 2), k % 256).save(tmp_path / "photos" / f"{k:05}.png")
-    monkeypatch.setattr(
-        "jgram.simclr.train.encode_path", lambda *args, **_: args[2].touch() or (1, 1)
-    )
+    place = [f"{k:05}.png" for k in range(count)]
+    rows = zip(place, *np.random.default_rng(0).integers(0, 2, (2, count)), strict=True)
+    (tmp_path / "more").mkdir()
+    lines = ["file,ann,bob", *(",".join(map(str, row)) for row in rows)]
+    (tmp_path / "images.csv").write_text("\n".join(lines))
+    points = np.random.default_rng(1).normal(size=(count, 3))
+    monkeypatch.setattr("jgram.simclr.train.train_path", lambda *args, **_: None)
+    monkeypatch.setattr("jgram.simclr.train.embed_path", lambda *args, **_: (points, place))
     monkeypatch.chdir(tmp_path)
     return jgram
 

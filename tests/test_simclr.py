@@ -4,6 +4,7 @@ import dataclasses
 import shutil
 import subprocess
 import sys
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -312,23 +313,39 @@ def test_embeddings_do_not_depend_on_the_batch(run, images, features):
     np.testing.assert_allclose(alone, whole[5:6], atol=2e-6)
 
 
-def test_encode_path_writes_embeddings_and_names(run, images, tmp_path):
+def test_embed_path_takes_a_folder_in_the_order_of_its_names(run, images, tmp_path):
     from PIL import Image
 
-    folder = tmp_path / "photos"
-    folder.mkdir()
     for name, image in zip("ba", images, strict=False):
-        Image.fromarray(image).save(folder / f"{name}.png")
-    out = tmp_path / "embeddings.npz"
-    assert training.encode_path(folder, run[1], out) == (2, 3)
-    with np.load(out) as file:
-        assert file["names"].tolist() == ["a.png", "b.png"]
-        expected = training.encode(run[1], images[[1, 0]])
-        np.testing.assert_allclose(file["embeddings"], expected, atol=2e-6)
-    Image.fromarray(images[0]).resize((48, 64)).save(folder / "c.png")
+        Image.fromarray(image).save(tmp_path / f"{name}.png")
+    found, names = training.embed_path(tmp_path, run[1])
+    assert names == ["a.png", "b.png"]
+    np.testing.assert_allclose(found, training.encode(run[1], images[[1, 0]]), atol=2e-6)
+    Image.fromarray(images[0]).resize((48, 64)).save(tmp_path / "c.png")
     with pytest.raises(ValueError, match="one size"):
-        training.encode_path(folder, run[1], out)
-    assert training.encode_path(folder, run[1], out, resize=True) == (3, 3)
+        training.embed_path(tmp_path, run[1])
+    assert training.embed_path(tmp_path, run[1], resize=True)[0].shape == (3, 3)
+
+
+@pytest.mark.thorough
+def test_training_on_a_folder_says_what_it_costs_and_goes_on(images, tmp_path, monkeypatch):
+    monkeypatch.setattr(training, "RESNET18", TINY)
+    monkeypatch.setattr(training, "train", partial(training.train, architecture=TINY))
+    np.savez(tmp_path / "images.npz", images[:9])
+    said = []
+    settings = {"size": 32, "tell": said.append}
+    for epochs in (2, 3):
+        training.train_path(tmp_path / "images.npz", tmp_path / "run", epochs=epochs, **settings)
+        state, found = training.restore(tmp_path / "run")
+        assert (int(state.epoch), found["batch_size"], len(state.losses)) == (epochs, 2, 4 * epochs)
+    assert "9 images of 32 x 32 pixels: 2 times through them, 4 batches of 2" in said[0]
+    assert "at most 0 min more" in said[1]
+    assert len(said) == 3  # the last epoch leaves nothing to say
+    with pytest.raises(ValueError, match="at least one epoch, got 0"):
+        training.train_path(tmp_path / "images.npz", tmp_path / "run", epochs=0)
+    np.savez(tmp_path / "one.npz", images[:1])
+    with pytest.raises(ValueError, match="batch of 2"):
+        training.train_path(tmp_path / "one.npz", tmp_path / "other", epochs=1)
 
 
 @pytest.mark.parametrize(

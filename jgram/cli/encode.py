@@ -1,20 +1,40 @@
 """``jgram encode``: images to embeddings."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
-from jgram.cli.show import progress, say
+from jgram.cli.show import progress, say, say_note
 from jgram.cli.write import check_target, whole_file
+
+if TYPE_CHECKING:
+    import numpy as np
 
 __all__ = ["run"]
 
 
 def run(
     images: Annotated[Path, Argument(help="Folder of images, or npz with one array of them.")],
-    checkpoint: Annotated[Path, Option(help="Directory that training wrote.")],
-    out: Annotated[Path, Option(help="The .npz file to write.")],
+    out: Annotated[Path, Option(help="The .npz or .parquet file to write.")],
+    epochs: Annotated[
+        int | None, Option(help="Train on these images first, so many times through all of them.")
+    ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        Option(
+            help="Folder of a trained encoder; with --epochs, where training is kept.",
+            show_default="beside --out",
+        ),
+    ] = None,
+    labels: Annotated[
+        Path | None, Option(help="Table whose rows get the embedding of their image beside them.")
+    ] = None,
+    image_column: Annotated[
+        str | None, Option(help="Column of --labels that names the image files.")
+    ] = None,
+    size: Annotated[int, Option(help="Side of the images that --epochs trains on, pixels.")] = 32,
+    seed: Annotated[int, Option(help="Seed of training.")] = 0,
     features: Annotated[
         bool, Option("--features", help="The backbone's features, not the projections.")
     ] = False,
@@ -22,17 +42,99 @@ def run(
         bool, Option("--resize", help="Bring images to the size trained on.")
     ] = False,
 ) -> None:
-    """Embed images with a trained encoder, to observe labels through.
+    """Turn images into numbers (embeddings), to observe labels through.
 
-    Example:
+    With --epochs an encoder (SimCLR, a ResNet-18) learns from the images themselves, without
+    labels; 20 to 60 epochs are usual. It is kept after every epoch: the same command goes on where
+    it was interrupted.
 
-        jgram encode photos/ --checkpoint simclr/ --out photos.npz --resize
+    Examples:
+
+        jgram encode photos/ --epochs 20 --labels images.csv --image-column file \\
+          --out photos.parquet
+
+        jgram rank photos.parquet --report ann --report bob --observation embedding
+
+        jgram encode more/ --checkpoint photos.checkpoint --resize --out more.npz
     """
-    check_target(out, (".npz",))
+    check_target(out, (".npz", ".parquet"))
+    if epochs is None and checkpoint is None:
+        raise ValueError(
+            "expected --epochs 20 to train on these images, or --checkpoint of an encoder trained "
+            "before, got neither"
+        )
+    table = _read_labels(labels, image_column, out)
     try:
-        from jgram.simclr.train import encode_path
+        from jgram.simclr.train import embed_path, train_path
     except ImportError as error:
         raise ValueError(f"encode needs {error.name}: pip install 'jgram[encoder]'") from None
-    with progress(f"embedding {images}"), whole_file(out) as beside:
-        n, k = encode_path(images, checkpoint, beside, features=features, resize=resize)
-    say(f"{n} embeddings of {k} numbers in {out}: arrays 'embeddings' and 'names'")
+    place = checkpoint or out.with_suffix(".checkpoint")
+    if epochs is not None:
+        train_path(images, place, epochs=epochs, size=size, seed=seed, tell=say_note, progress=True)
+    with progress(f"embedding {images}"):
+        resized = resize or epochs is not None
+        embeddings, names = embed_path(images, place, features=features, resize=resized)
+    if table is not None and image_column is not None:
+        rows = _rows(table[image_column], names, image_column, images)
+        columns = {**table, "embedding": embeddings[rows]}
+    else:
+        columns = {"name": names, "embedding": embeddings}
+    with whole_file(out) as beside:
+        _write(beside, columns)
+    n, k = columns["embedding"].shape
+    say(f"{n} embeddings of {k} numbers in {out}: columns {', '.join(columns)}")
+
+
+def _read_labels(path: Path | None, image_column: str | None, out: Path) -> dict[str, Any] | None:
+    if path is None and image_column is None:
+        return None
+    if path is None or image_column is None:
+        raise ValueError("expected --labels and --image-column together, got one of them")
+    if out.suffix != ".parquet":
+        raise ValueError(f"{out}: expected a .parquet file, which holds labels and embeddings")
+    from jgram.data import read_columns
+
+    columns = read_columns(path)
+    if image_column not in columns:
+        raise ValueError(
+            f"--image-column: expected a column, got {image_column!r}: {', '.join(columns)}"
+        )
+    if "embedding" in columns:
+        raise ValueError(
+            f"{path}: expected no column embedding, which this command adds: rename it"
+        )
+    return columns
+
+
+def _rows(cells: Any, names: list[str], column: str, images: Path) -> "np.ndarray":
+    """For every row of the table the row of its image."""
+    import numpy as np
+
+    place = {name: row for row, name in enumerate(names)}
+    wanted = [str(cell) for cell in cells]
+    for row, name in enumerate(wanted):
+        if name not in place:
+            raise ValueError(
+                f"{images}: expected the image {name!r} of row {row} ({column}), got none"
+            )
+    return np.array([place[name] for name in wanted])
+
+
+def _write(path: Path, columns: dict[str, Any]) -> None:
+    if path.suffix == ".npz":
+        import numpy as np
+
+        np.savez_compressed(path, **columns)
+        return
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    *_, width = columns["embedding"].shape
+    numbers = pa.array(columns["embedding"].ravel())
+    arrays = {
+        name: pa.FixedSizeListArray.from_arrays(numbers, width)
+        if name == "embedding"
+        else pa.array(column, from_pandas=True)
+        for name, column in columns.items()
+    }
+    parquet.write_table(pa.table(arrays), path)

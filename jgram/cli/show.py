@@ -29,6 +29,7 @@ __all__ = [
     "say_finding",
     "say_findings",
     "say_json",
+    "say_note",
     "say_ranked",
     "say_reports",
     "say_table",
@@ -56,6 +57,12 @@ def say(text: str = "", style: str = "") -> None:
 def say_error(text: str) -> None:
     """Print one line on stderr, where the answer is for a program to read."""
     sys.stderr.write(f"jgram: {text}\n")
+
+
+def say_note(text: str) -> None:
+    """Print one line on stderr about what goes on, while the answer is not there yet."""
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
 
 
 def say_json(text: str) -> None:

@@ -21,6 +21,7 @@ import optax
 import orbax.checkpoint as ocp
 from flax import nnx
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from rich.console import Console
 from rich.progress import BarColumn, Progress, TimeRemainingColumn
 
 from jgram.arrays import Array, Float, Int, Key
@@ -31,12 +32,13 @@ from jgram.simclr.encoder import RESNET18, Architecture, Encoder
 __all__ = [
     "Training",
     "embed",
+    "embed_path",
     "encode",
-    "encode_path",
     "initialize",
     "nt_xent",
     "restore",
     "train",
+    "train_path",
 ]
 
 
@@ -265,12 +267,14 @@ def train(
 
 
 def _bar(shown: bool) -> Progress:
+    console = Console(stderr=True)
     return Progress(
         "epoch {task.fields[epoch]}",
         BarColumn(),
         "loss {task.fields[loss]:.4f}, {task.fields[rate]:.0f} images/s, left",
         TimeRemainingColumn(),
-        disable=not shown,
+        console=console,
+        disable=not (shown and console.is_terminal),
     )
 
 
@@ -442,34 +446,89 @@ def encode(
     )
 
 
-def encode_path(
-    images: str | Path,
-    checkpoint: str | Path,
-    out: str | Path,
-    *,
-    features: bool = False,
-    resize: bool = False,
-) -> tuple[int, int]:
-    """Embeds a folder of images, or an npz, into an npz of ``embeddings`` and ``names``.
+def embed_path(
+    images: str | Path, checkpoint: str | Path, *, features: bool = False, resize: bool = False
+) -> tuple[np.ndarray, list[str]]:
+    """Embeds a folder of images, or an npz.
 
     Args:
         images: See :func:`jgram.datasets.read_images`.
-        checkpoint: Directory of :func:`train`.
-        out: The npz to write.
+        checkpoint: Directory of :func:`train` or :func:`train_path`.
         features: The backbone's features instead of the normalised projections.
         resize: Bring image files to the size trained on.
 
     Returns:
-        The shape ``(n, k)`` of what was written.
+        Embeddings ``float32 [n, k]``, and the images' names: paths within the folder, or rows.
+
+    Raises:
+        FileNotFoundError: No checkpoint, or no images.
+        ValueError: Images that cannot be read, or of another size than trained on.
     """
     training, settings = restore(checkpoint)
     side = settings["images"][1]
     pixels, names = read_images(images, resize=side if resize else None)
     _check_images(pixels, side=side)
     architecture = _architecture(settings)
-    embeddings = embed(training, pixels, architecture=architecture, features=features)
-    np.savez_compressed(out, embeddings=embeddings, names=names)
-    return embeddings.shape
+    return embed(training, pixels, architecture=architecture, features=features), names
+
+
+def train_path(
+    images: str | Path,
+    directory: str | Path,
+    *,
+    epochs: int,
+    size: int = 32,
+    seed: int = 0,
+    tell: Callable[[str], None] = lambda text: None,
+    progress: bool = False,
+) -> None:
+    """Trains an encoder on a folder of images, or an npz, or goes on where it stopped.
+
+    Args:
+        images: See :func:`jgram.datasets.read_images`; files are scaled and centre-cropped.
+        directory: Where checkpoints go, for :func:`embed_path`.
+        epochs: Passes over the images in all, those before a resume included.
+        size: Side of the images trained on, in pixels; the cost grows with its square.
+        seed: Seed of the encoder's first weights and of the training's draws.
+        tell: Called with one line on what is trained, and one on how long it will take.
+        progress: Show loss, images a second and the time left.
+
+    Raises:
+        ValueError: Fewer than two images, or what :func:`train` refuses.
+    """
+    if epochs < 1:
+        raise ValueError(f"expected at least one epoch, got {epochs}")
+    pixels, _ = read_images(images, resize=size)
+    devices = len(jax.devices())
+    batch_size = min(256, max(len(pixels) // 4, 2)) // devices * devices
+    steps = _check_training(pixels, batch_size, devices)
+    tell(
+        f"training on {len(pixels)} images of {size} x {size} pixels: {epochs} times through them, "
+        f"{steps} batches of {batch_size} each time; kept in {directory}, where the same command "
+        "goes on if it is interrupted"
+    )
+    began, told = time.perf_counter(), False
+
+    def cost(training: Training) -> None:
+        """After the first epoch of this run: how long the others will take."""
+        nonlocal told
+        left = epochs - int(training.epoch)
+        if training.epoch and left and not told:
+            told = True
+            seconds = time.perf_counter() - began
+            tell(
+                f"the first epoch took {seconds:.0f} s: at most {seconds * left / 60:.0f} min more"
+            )
+
+    train(
+        jax.random.key(seed),
+        pixels,
+        directory,
+        epochs=epochs,
+        batch_size=batch_size,
+        after_epoch=cost,
+        progress=progress,
+    )
 
 
 def main(arguments: list[str] | None = None) -> None:
