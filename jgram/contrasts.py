@@ -47,6 +47,7 @@ __all__ = [
     "noise_tests",
     "pair_payoffs",
     "payoffs",
+    "payoffs_alone",
     "payoffs_of_pairs",
     "products",
 ]
@@ -107,24 +108,30 @@ class Products(NamedTuple):
 
 
 def _products(observed, z, weights, groups) -> Products:
-    k, n, d = z.shape
-    columns = jnp.concatenate([jnp.ones((n, 1), z.dtype), jnp.moveaxis(z, 0, 1).reshape(n, -1)], 1)
-    columns = weights[:, None] * columns
-
-    def split(product):
-        return product[:, 0], jnp.moveaxis(product[:, 1:].reshape(n, k, d), 1, 0)
-
-    found = observed.kernel_pass(columns, weights=weights)
+    columns, squares, squared_norm, rows, product = _kernel_pass(observed, z, weights)
     inside = (None, None)
     if groups is not None:
         groups = np.unique(np.asarray(groups), return_inverse=True)[1]
         if groups.max() == 0:
             raise ValueError("expected at least two groups, got all records in one; leave it out")
-        inside = split(_within(observed, columns, groups))
+        inside = _split(_within(observed, columns, groups), z)
         groups = jnp.asarray(groups)
-    return Products(
-        z, weights, observed.squares, found.squared_norm, *split(found.product), groups, *inside
-    )
+    return Products(z, weights, squares, squared_norm, rows, product, groups, *inside)
+
+
+@jax.jit  # one program: outside of another, every step of it would be one
+def _kernel_pass(observed, z, weights):
+    n = z.shape[1]
+    columns = jnp.concatenate([jnp.ones((n, 1), z.dtype), jnp.moveaxis(z, 0, 1).reshape(n, -1)], 1)
+    columns = weights[:, None] * columns
+    found = observed.kernel_pass(columns, weights=weights)
+    return columns, observed.squares, found.squared_norm, *_split(found.product, z)
+
+
+def _split(product, z):
+    """What a kernel pass found for the ones and for the reports."""
+    k, n, d = z.shape
+    return product[:, 0], jnp.moveaxis(product[:, 1:].reshape(n, k, d), 1, 0)
 
 
 def products(
@@ -341,6 +348,25 @@ def payoffs_of_pairs(found: Products, pairs: Int[ArrayLike, "p 2"]) -> Payoffs:
     return jax.lax.map(lambda pair: _paid(found.of(pair)), jnp.asarray(pairs))
 
 
+@jax.jit
+def payoffs_alone(found: Products) -> Payoffs:
+    """Payoffs of every report paired with itself, over the records that it labels.
+
+    Args:
+        found: From :func:`products`.
+
+    Returns:
+        :class:`Payoffs` with a leading axis of reports.
+    """
+
+    def one(report):
+        labelled = jnp.sum(found.z[report], axis=1) > 0
+        weights = jnp.where(labelled, found.weights, 0.0)
+        return _paid(found._replace(weights=weights).of(jnp.stack([report, report])))
+
+    return jax.lax.map(one, jnp.arange(found.z.shape[0]))
+
+
 def _scorer(gram, noise, tau):
     """``(gram + i tau diag(noise))^-1``, by a real system of twice the size."""
     d = gram.shape[0]
@@ -536,13 +562,13 @@ def _report_matrices(observed, reports, num_classes):
         )
     if reports.ndim == 2:
         num_classes = int(jnp.max(reports)) + 1 if num_classes is None else num_classes
-        reports = jax.nn.one_hot(reports, num_classes, dtype=observed.squares.dtype)
+        reports = jax.nn.one_hot(reports, num_classes, dtype=observed.dtype)
     if reports.shape[2] < 2 or reports.shape[1] < 2:
         raise ValueError(
             "expected at least two records and two classes, "
             f"got {reports.shape[1]} and {reports.shape[2]}"
         )
-    return reports.astype(observed.squares.dtype)
+    return reports.astype(observed.dtype)
 
 
 def _present(z, weights):

@@ -32,7 +32,14 @@ from jgram.comparisons import (
     sign_test,
     suggested_block_length,
 )
-from jgram.contrasts import Payoffs, noise_tests_of, pair_payoffs, payoffs_of_pairs, products
+from jgram.contrasts import (
+    Payoffs,
+    noise_tests_of,
+    pair_payoffs,
+    payoffs_alone,
+    payoffs_of_pairs,
+    products,
+)
 from jgram.data.labels import Missing
 from jgram.data.table import ColumnKind, Scale
 from jgram.findings import Evidence, Finding, diagnose, relabelling
@@ -494,16 +501,10 @@ def _judge(bound: Bound, stacked: np.ndarray, groups: Any) -> _Judged:
         groups = np.append(groups, groups.max() + 1 + np.arange(padding))
     options = {"num_classes": len(bound.classes), "weights": weights, "groups": groups}
     found = products(observed, reports, **options)
-    present = np.asarray(found.z).sum(axis=2) > 0
-    alone = [found._replace(weights=jnp.asarray(weights * row)) for row in present]
-    alone = [
-        payoffs_of_pairs(one.of(jnp.array([i])), np.zeros((1, 2), int))
-        for i, one in enumerate(alone)
-    ]
-    alone = jax.tree.map(lambda *parts: jnp.concatenate(parts), *alone)
+    alone = payoffs_alone(found)
     if k == 1:
         pairs = alone
-    elif present.all():
+    elif (stacked >= 0).all() if stacked.ndim == 2 else stacked.any(axis=2).all():
         pairs = payoffs_of_pairs(found, np.stack(np.triu_indices(k, 1), axis=1))
     else:
         pairs = pair_payoffs(observed, reports, complete=False, **options)
@@ -512,7 +513,8 @@ def _judge(bound: Bound, stacked: np.ndarray, groups: Any) -> _Judged:
     else:
         errors = jnp.sqrt(jnp.maximum(alone.covariance[:, 0, 0], 0.0))
         noise = norm.sf(jnp.where(errors > 0, alone.means[:, 0], 0.0) / jnp.maximum(errors, 1e-300))
-    return jax.device_get(_Judged(_cut(pairs, n), _cut(alone, n), noise, found.product[:, :n]))
+    found = jax.device_get(_Judged(pairs, alone, noise, found.product))
+    return _Judged(_cut(found.pairs, n), _cut(found.alone, n), found.noise, found.product[:, :n])
 
 
 def _cut(found: Payoffs, n: int) -> Payoffs:

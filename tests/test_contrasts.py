@@ -23,6 +23,7 @@ from jgram.contrasts import (
     noise_tests_of,
     pair_payoffs,
     payoffs,
+    payoffs_alone,
     products,
 )
 from jgram.kernels import RBF, Delta, rbf
@@ -180,6 +181,17 @@ def test_pairs_are_judged_on_the_records_that_both_label(data):
     whole = pair_payoffs(observed, reports)
     each = pair_payoffs(observed, reports, num_classes=3, complete=False)
     jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-9, atol=1e-12), whole, each)
+
+
+def test_a_report_alone_is_judged_on_the_records_that_it_labels(data):
+    (x, z, _), y = data
+    z = np.where(np.arange(len(z)) % 3 == 0, -1, z)
+    observed = observe(rbf, y)
+    alone = payoffs_alone(products(observed, np.stack([x, z]), num_classes=3))
+    expected = payoffs(observed, x[None], num_classes=3)
+    np.testing.assert_allclose(alone.values[0, 0], expected.values[0], rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(alone.covariance[0, 0, 0], expected.covariance[0, 0], rtol=1e-9)
+    np.testing.assert_array_equal(alone.weights[1], z >= 0)
 
 
 def test_swapping_two_labels_turns_one_sign(data):
