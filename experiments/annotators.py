@@ -25,8 +25,8 @@ from jgram.annotators.readings import (
     alike,
     chances,
     determinants,
+    fit_crowd,
     log_scores,
-    observe,
     renamings,
 )
 
@@ -157,7 +157,7 @@ def study(name: str, slow: bool) -> dict[str, Any]:
     """One crowd: every method's values by annotator with the true ones, and inferred labels."""
     answers, truth = crowd(name)
     start = time.perf_counter()
-    found = observe(answers)
+    found = fit_crowd(answers)
     values = {
         "log_score": log_scores(found, Z).value,
         "accuracy": accuracies(found, Z).value,
@@ -240,7 +240,7 @@ def coverage(names: list[str]) -> dict[str, Any]:
         answers, truth = crowd(name)
         true = truths(answers, truth)
         for wary in (0.05, 0.15, 0.3):
-            found = observe(answers, correlation=wary)
+            found = fit_crowd(answers, correlation=wary)
             kept = (found.answers >= LEAST) & (true["known"] > 0)
             sizes[name] = int(kept.sum())
             for setting in (one for one in grid if one[0] == wary):
@@ -322,7 +322,7 @@ def masked(name: str, kind: str, rng: np.random.Generator) -> tuple[np.ndarray, 
 def judge_voters(matrix: np.ndarray, truth: np.ndarray) -> dict[str, float]:
     """Spearman with true precision; inferred labels' accuracy where anybody voted."""
     answers = answers_from_matrix(matrix, num_classes=max(int(truth.max()), int(matrix.max())) + 1)
-    found, true = observe(answers), truths(answers, truth)
+    found, true = fit_crowd(answers), truths(answers, truth)
     kept = (found.answers >= LEAST) & (true["known"] > 0)
     precision = true["accuracy"][kept]
     judged = (truth >= 0) & (found.votes.sum(axis=1) > 0)
@@ -387,12 +387,12 @@ def nulls(rng: np.random.Generator, repetitions: int) -> dict[str, dict[str, flo
         for _ in range(repetitions):
             unlike, _ = design(kind, rng, np.append(rng.uniform(0.55, 0.9, 19), 1 / 3))
             found["collusion"].append(bool(find_collusion(unlike).flagged))
-            seen = observe(unlike)
+            seen = fit_crowd(unlike)
             found["renamed"].append(bool((renamings(seen, 0.05) != np.arange(3)).any()))
             if kind == "clean":  # where hard items mislead, even guesses tell something
                 found["chance"].append(bool(chances(seen)[-1] < 0.05))
             equal, _ = design(kind, rng, np.full(20, 0.75))
-            same = observe(equal)
+            same = fit_crowd(equal)
             found["alike"].append(alike(same) < 0.05)
             scores = log_scores(same, Z)
             found["better"].append(float((scores.low > scores.value.mean()).mean()))

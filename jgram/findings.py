@@ -401,7 +401,7 @@ class IndependenceCheck:
 def conditional_independence(
     first: Any,
     second: Any,
-    observations: Mapping[str, tuple[Any, Kernel]],
+    observations: Mapping[str, tuple[Any, Kernel | str]],
     *,
     num_classes: int | None = None,
 ) -> IndependenceCheck:

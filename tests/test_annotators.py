@@ -159,7 +159,7 @@ def test_own_answer_does_not_move_its_own_observation_under_incentive():
     matrix, _ = crowd(5, symmetric([0.9, 0.7, 0.6, 0.8, 0.7], 2), items=40)
     changed = matrix.copy()
     changed[0, 2] = 1 - changed[0, 2]
-    first, second = (reading.observe(asked(one, 2), incentive=True) for one in (matrix, changed))
+    first, second = (reading.fit_crowd(asked(one, 2), incentive=True) for one in (matrix, changed))
     np.testing.assert_allclose(first.cavity[2], second.cavity[2], atol=2e-3)
 
 
@@ -188,7 +188,7 @@ def test_silence_tells_one_sided_voters_apart():
 
 def test_readings_equal_their_definitions():
     answers = asked(crowd(7, symmetric([0.9, 0.8, 0.7, 0.6], 3), items=80, each=50)[0], 3)
-    found = reading.observe(answers)
+    found = reading.fit_crowd(answers)
     scores, votes = reading.log_scores(found, Z), np.zeros((80, 3))
     np.add.at(votes, (answers.item, answers.label), 1)
     judged = votes.sum(axis=1)[answers.item] > 1
@@ -211,7 +211,7 @@ def test_readings_equal_their_definitions():
 
 
 def test_accuracy_interval_equals_the_beta_posterior_on_the_logit_scale():
-    found = reading.observe(asked(crowd(8, symmetric([0.9, 0.8, 0.7, 0.6], 2), items=80)[0], 2))
+    found = reading.fit_crowd(asked(crowd(8, symmetric([0.9, 0.8, 0.7, 0.6], 2), items=80)[0], 2))
     held = reading.accuracies(found, Z, shared=0.0)
     x = np.array([0.3, 1.0, 4.2, 60.0])
     first, second = reading._polygammas(x)
@@ -227,7 +227,7 @@ def test_accuracy_interval_equals_the_beta_posterior_on_the_logit_scale():
 
 def test_accuracy_and_determinant_find_what_was_planted():
     accuracy = np.array([0.95, 0.9, 0.8, 0.7, 0.6])
-    found = reading.observe(asked(crowd(9, symmetric(accuracy, 3), items=3000)[0], 3))
+    found = reading.fit_crowd(asked(crowd(9, symmetric(accuracy, 3), items=3000)[0], 3))
     held, kept = reading.accuracies(found, Z), reading.determinants(found, Z).value
     assert ((held.low < accuracy) & (accuracy < held.high)).all()
     np.testing.assert_allclose(kept, (3 * accuracy - 1) / 2, atol=0.05)
@@ -239,7 +239,7 @@ def test_determinant_error_is_the_spread_over_crowds():
     values, errors = [], []
     for seed in range(40):
         one = reading.determinants(
-            reading.observe(asked(crowd(seed, channels, items=200)[0], 2)), Z
+            reading.fit_crowd(asked(crowd(seed, channels, items=200)[0], 2)), Z
         )
         values.append(one.value[3])
         errors.append(one.error[3])
@@ -247,7 +247,7 @@ def test_determinant_error_is_the_spread_over_crowds():
 
 
 def test_chance_has_the_permutation_moments_of_plain_loops():
-    found = reading.observe(asked(crowd(10, symmetric([0.9, 0.8, 0.4], 3), items=30)[0], 3))
+    found = reading.fit_crowd(asked(crowd(10, symmetric([0.9, 0.8, 0.4], 3), items=30)[0], 3))
     p = reading.chances(found)
     rng = np.random.default_rng(0)
     for a in range(3):
@@ -267,11 +267,13 @@ def test_alike_annotators_are_told_apart_at_the_stated_level(hard):
         matrix, truth = crowd(seed, symmetric(np.full(15, 0.75), 3), items=150, each=60)
         fooled = (rng.random((150, 15)) < 0.7) & (rng.random(150) < 0.3)[:, None] & (matrix >= 0)
         matrix = np.where(fooled & hard, ((truth + 1) % 3)[:, None], matrix)
-        found.append(reading.alike(reading.observe(asked(matrix, 3))))
+        found.append(reading.alike(reading.fit_crowd(asked(matrix, 3))))
     assert np.mean(np.array(found) < 0.05) <= 0.12
     assert (
         reading.alike(
-            reading.observe(asked(crowd(0, symmetric(np.linspace(0.5, 0.9, 15), 3), 150, 60)[0], 3))
+            reading.fit_crowd(
+                asked(crowd(0, symmetric(np.linspace(0.5, 0.9, 15), 3), 150, 60)[0], 3)
+            )
         )
         < 0.01
     )
@@ -282,7 +284,7 @@ def test_unlike_annotators_of_two_answers_an_item_are_told_apart():
     rng = np.random.default_rng(0)
     for i in range(400):
         matrix[i, rng.permutation(10)[2:]] = -1
-    assert reading.alike(reading.observe(asked(matrix, 3))) < 0.01
+    assert reading.alike(reading.fit_crowd(asked(matrix, 3))) < 0.01
 
 
 def test_random_answers_cannot_be_told_from_chance_and_others_can():
@@ -290,7 +292,7 @@ def test_random_answers_cannot_be_told_from_chance_and_others_can():
     for seed in range(60):
         channels = symmetric([0.8] * 6, 3)
         channels[0] = [0.5, 0.3, 0.2]
-        p = reading.chances(reading.observe(asked(crowd(seed, channels, items=80)[0], 3)))
+        p = reading.chances(reading.fit_crowd(asked(crowd(seed, channels, items=80)[0], 3)))
         p_values.append(p[0])
         assert p[3] < 1e-3
     uniform = (np.arange(60) + 0.5) / 60
@@ -317,7 +319,7 @@ def test_renaming_needs_evidence():
     assert all(found[a].renaming is None for a in range(8) if a != 2)
     few = matrix.copy()
     few[6:, 2] = -1
-    meaning = reading.renamings(reading.observe(asked(few, 3)), 0.05)
+    meaning = reading.renamings(reading.fit_crowd(asked(few, 3)), 0.05)
     np.testing.assert_array_equal(meaning, np.tile(np.arange(3), (8, 1)))
     determinants = [found[a].determinant.value for a in range(8)]
     assert found[2].determinant.value > np.median(determinants) - 0.15
@@ -331,7 +333,7 @@ def test_renaming_needs_evidence():
 def test_reliability_survives_a_singular_annotator():
     channels = symmetric(np.linspace(0.6, 0.95, 12), 2)
     channels[0] = [[0.5, 0.5], [0.5, 0.5]]
-    found = reading.observe(asked(crowd(14, channels, items=400)[0], 2))
+    found = reading.fit_crowd(asked(crowd(14, channels, items=400)[0], 2))
     assert _reliability(reading.determinants(found, Z), np.arange(12)) > 0.8
 
 
@@ -489,9 +491,9 @@ def test_order_of_items_and_annotators_does_not_matter():
 
 def test_x64_gives_the_same():
     answers = asked(crowd(19, symmetric(np.linspace(0.5, 0.9, 6), 2), items=50)[0], 2)
-    first = reading.log_scores(reading.observe(answers), Z).value
+    first = reading.log_scores(reading.fit_crowd(answers), Z).value
     with jax.enable_x64(True):
-        second = reading.log_scores(reading.observe(answers), Z).value
+        second = reading.log_scores(reading.fit_crowd(answers), Z).value
     np.testing.assert_allclose(first, second, atol=1e-4)
 
 
@@ -515,7 +517,7 @@ def test_nothing_has_the_size_of_items_times_annotators():
     lowered = fit.lower(start, item, annotator, label, ones, ones, **shapes)
     analysis = lowered.compile().memory_analysis()
     assert analysis.temp_size_in_bytes < 50e6  # items times annotators is 1e9
-    found = reading.observe(
+    found = reading.fit_crowd(
         Answers(item, annotator, label, tuple(range(items)), tuple(range(m)), (0, 1))
     )
     assert found.cavity.shape == (n, 2)

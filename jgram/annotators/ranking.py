@@ -35,8 +35,8 @@ from jgram.annotators.readings import (
     alike,
     chances,
     determinants,
+    fit_crowd,
     log_scores,
-    observe,
     renamings,
 )
 from jgram.findings import Finding
@@ -250,7 +250,7 @@ def rank_annotators(
     if by not in QUESTIONS:
         raise ValueError(f"by: expected one of {', '.join(QUESTIONS)}, got {by!r}")
     answers = _check(answers, num_classes)
-    crowd = observe(answers, incentive=incentive)
+    crowd = fit_crowd(answers, incentive=incentive)
     judged = np.flatnonzero(crowd.answers > 0)
     _refuse_too_few(judged, answers)
     readings = _readings(crowd, normal_quantile(confidence))
@@ -294,7 +294,7 @@ def infer_labels(answers: Any, *, num_classes: int | None = None) -> InferredLab
         [0, 1, 0, 1]
     """
     answers = _check(answers, num_classes)
-    crowd = observe(answers)
+    crowd = fit_crowd(answers)
     return InferredLabels(answers.items, answers.classes, crowd.posterior, crowd.votes.sum(axis=1))
 
 

@@ -57,8 +57,8 @@ __all__ = [
     "alike",
     "chances",
     "determinants",
+    "fit_crowd",
     "log_scores",
-    "observe",
     "renamings",
 ]
 
@@ -112,7 +112,7 @@ class Estimates(NamedTuple):
     error: np.ndarray
 
 
-def observe(answers: Answers, *, incentive: bool = False, correlation: float = WARY) -> Crowd:
+def fit_crowd(answers: Answers, *, incentive: bool = False, correlation: float = WARY) -> Crowd:
     """Both models fitted, and what the readings need of them.
 
     Args:
