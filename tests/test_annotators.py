@@ -269,14 +269,8 @@ def test_alike_annotators_are_told_apart_at_the_stated_level(hard):
         matrix = np.where(fooled & hard, ((truth + 1) % 3)[:, None], matrix)
         found.append(reading.alike(reading.fit_crowd(asked(matrix, 3))))
     assert np.mean(np.array(found) < 0.05) <= 0.12
-    assert (
-        reading.alike(
-            reading.fit_crowd(
-                asked(crowd(0, symmetric(np.linspace(0.5, 0.9, 15), 3), 150, 60)[0], 3)
-            )
-        )
-        < 0.01
-    )
+    honest = asked(crowd(0, symmetric(np.linspace(0.5, 0.9, 15), 3), 150, 60)[0], 3)
+    assert reading.alike(reading.fit_crowd(honest)) < 0.01
 
 
 def test_unlike_annotators_of_two_answers_an_item_are_told_apart():
