@@ -236,7 +236,7 @@ def _linearise_all(
 def _uncertainty(
     found: Linearisation, parts: np.ndarray, changes: np.ndarray, weights: np.ndarray
 ) -> Uncertainty:
-    n = weights.sum()
+    n = float(weights.sum())
     parts = np.where(weights > 0, parts, 0.0)
     log_score = float(found.elimination.log_determinant)
     known = bool(np.isfinite(log_score))
