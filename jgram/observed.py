@@ -30,7 +30,7 @@ from jgram.determinant import (
     log_top_determinant_of_sums,
 )
 from jgram.kernels import Delta, Kernel, resolve
-from jgram.ring import place, ring, ring_gram, ring_pass
+from jgram.ring import flat_mesh, place, ring_gram, ring_pass
 
 __all__ = ["Codes", "Features", "Frame", "KernelPass", "Observed", "Pairs", "observe"]
 
@@ -429,7 +429,7 @@ def observe(
         points = resolved.prepare(points)
     if mesh is None:
         return Pairs(points, resolved, block_size)
-    devices = ring(mesh)
+    devices = flat_mesh(mesh)
     return Pairs(place(devices, points), resolved, block_size, devices)
 
 

@@ -22,9 +22,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from jgram.arrays import HIGHEST, Array, ArrayLike, Float, Shaped
+from jgram.arrays import HIGHEST, Array, ArrayLike, Float, Shaped, is_concrete
 
-__all__ = ["place", "ring", "ring_gram", "ring_pass"]
+__all__ = ["flat_mesh", "place", "ring_gram", "ring_pass"]
 
 AXIS = "records"
 
@@ -32,24 +32,27 @@ PairsOf = Callable[[Array, Array], Array]
 """From two blocks of points to the block ``[n1, n2]`` of the kernel between them."""
 
 
-def ring(mesh: Mesh) -> Mesh:
+def flat_mesh(mesh: Mesh) -> Mesh:
     """The devices of a mesh of any shape, one after the other.
 
     Example:
-        >>> ring(jax.make_mesh((1, 1), ("a", "b"))).axis_names
+        >>> flat_mesh(jax.make_mesh((1, 1), ("a", "b"))).axis_names
         ('records',)
     """
     return Mesh(mesh.devices.ravel(), (AXIS,))
 
 
 def place(mesh: Mesh, values: Any) -> Any:
-    """Values ``[n, ...]`` split over the ring; as they are where it does not divide ``n``.
+    """Values ``[n, ...]`` split over the ring.
+
+    Left as they are where the devices do not divide ``n``, and inside ``jit``, ``vmap`` and
+    ``grad``, where the ring itself splits them.
 
     Example:
-        >>> place(ring(jax.make_mesh((1,), ("a",))), jnp.ones((4, 2))).sharding.spec
+        >>> place(flat_mesh(jax.make_mesh((1,), ("a",))), jnp.ones((4, 2))).sharding.spec
         PartitionSpec('records',)
     """
-    if len(values) % mesh.size:
+    if len(values) % mesh.size or not is_concrete(values):
         return values
     return jax.device_put(values, NamedSharding(mesh, PartitionSpec(AXIS)))
 
@@ -65,7 +68,7 @@ def ring_pass(
     """``K z`` and ``sum w_i w_j K_ij^2`` over all pairs of records; inside ``jit``.
 
     Args:
-        mesh: From :func:`ring`.
+        mesh: From :func:`flat_mesh`.
         pairs: From two blocks of points to a block of the kernel.
         points: ``[n, ...]``.
         z: ``[n, c]``.
@@ -77,7 +80,7 @@ def ring_pass(
         every device.
 
     Example:
-        >>> mesh = ring(jax.make_mesh((1,), ("devices",)))
+        >>> mesh = flat_mesh(jax.make_mesh((1,), ("devices",)))
         >>> product, norm = ring_pass(mesh, jnp.outer, jnp.arange(3.0), jnp.eye(3), jnp.ones(3), 8)
         >>> product[2], float(norm)
         (Array([0., 2., 4.], dtype=float32), 25.0)
@@ -107,7 +110,7 @@ def ring_gram(
     Takes the arguments of :func:`ring_pass`.
 
     Example:
-        >>> mesh = ring(jax.make_mesh((1,), ("devices",)))
+        >>> mesh = flat_mesh(jax.make_mesh((1,), ("devices",)))
         >>> ring_gram(mesh, jnp.outer, jnp.arange(3.0), jnp.ones((3, 1)), 8)
         Array([[9.]], dtype=float32)
     """
