@@ -43,15 +43,15 @@ def joined(
         heartbeat: Seconds without a sign of life after which a process counts as dead.
 
     Raises:
-        RuntimeError: JAX was used before, or the others did not come.
-        SystemExit: Never seen by the caller: where the block raises, this process prints why and
-            leaves with status 1, and with that ends the others.
+        RuntimeError: JAX was used before. What the block raises is not passed on: the process
+            prints it and leaves with status 1, which ends the others. Where the others do not come
+            within five minutes, JAX ends the process.
 
     Example:
         >>> with joined("localhost:1234", processes=2, process=0):  # doctest: +SKIP
         ...     mesh = jax.make_mesh((jax.device_count(),), ("records",))
     """
-    notice = jax.config.jax_enable_preemption_service
+    notice = jax.config.values["jax_enable_preemption_service"]
     jax.config.update("jax_enable_preemption_service", False)
     try:
         jax.distributed.initialize(
@@ -59,14 +59,14 @@ def joined(
         )
     finally:
         jax.config.update("jax_enable_preemption_service", notice)
+    here = f"process {jax.process_index()} of {jax.process_count()}"  # all meet here
     try:
         yield
         jax.effects_barrier()
     except BaseException:
         traceback.print_exc()
         print(
-            f"jgram: process {jax.process_index()} of {jax.process_count()} ends here, and the "
-            "others with it: start all of them again",
+            f"jgram: {here} ends here, and the others with it: start all of them again",
             file=sys.stderr,
         )
         sys.stdout.flush()

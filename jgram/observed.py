@@ -328,7 +328,7 @@ class Pairs:
     def gram(self, z: Any) -> Array:
         """``z^T K z``, ``[k, k]``."""
         if self.mesh is not None:
-            return _ring_gram(self, place(self.mesh, jnp.asarray(z)))
+            return _ring_gram(self.mesh, self, place(self.mesh, jnp.asarray(z)))
         return _tiled_gram(self.kernel, self.points, jnp.asarray(z), self.block_size)
 
     def product(self, z: Any) -> Array:
@@ -340,7 +340,7 @@ class Pairs:
         z = jnp.asarray(z)
         weights = jnp.ones(self.size, z.dtype) if weights is None else jnp.asarray(weights, z.dtype)
         if self.mesh is not None:
-            return _ring_pass(self, place(self.mesh, z), place(self.mesh, weights))
+            return _ring_pass(self.mesh, self, place(self.mesh, z), place(self.mesh, weights))
         return _tiled_pass(self.kernel, self.points, z, weights, self.block_size)
 
     def class_gram(self, x_hat: Any, num_classes: int, weights: Any = None) -> Array:
@@ -531,15 +531,12 @@ def _tiled_pass(
     return KernelPass(product.reshape(blocks * size, -1)[:n], norm)
 
 
-@jax.jit
-def _ring_gram(observed: Pairs, z: Array) -> Array:
-    pairs = _pairs(observed.kernel)
-    return ring_gram(observed.mesh, pairs, observed.points, z, observed.block_size)
+@partial(jax.jit, static_argnames="mesh")
+def _ring_gram(mesh: Mesh, observed: Pairs, z: Array) -> Array:
+    return ring_gram(mesh, _pairs(observed.kernel), observed.points, z, observed.block_size)
 
 
-@jax.jit
-def _ring_pass(observed: Pairs, z: Array, weights: Array) -> KernelPass:
+@partial(jax.jit, static_argnames="mesh")
+def _ring_pass(mesh: Mesh, observed: Pairs, z: Array, weights: Array) -> KernelPass:
     pairs = _pairs(observed.kernel)
-    return KernelPass(
-        *ring_pass(observed.mesh, pairs, observed.points, z, weights, observed.block_size)
-    )
+    return KernelPass(*ring_pass(mesh, pairs, observed.points, z, weights, observed.block_size))

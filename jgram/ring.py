@@ -124,9 +124,9 @@ def ring_gram(
 
     z = jnp.asarray(z)
     columns = jnp.pad(z, [(0, 0), (0, 1)])
-    return jax.shard_map(
-        local, mesh=mesh, in_specs=PartitionSpec(AXIS), out_specs=PartitionSpec()
-    )(*_filled(mesh.size, points, columns))
+    return jax.shard_map(local, mesh=mesh, in_specs=PartitionSpec(AXIS), out_specs=PartitionSpec())(
+        *_filled(mesh.size, points, columns)
+    )
 
 
 def _filled(devices: int, points: Any, columns: Array) -> tuple[Array, Array]:
@@ -160,7 +160,7 @@ def _meet_all(
 
     # The shard with itself: each tile off the diagonal serves its transpose too.
     upper = np.triu_indices(blocks)
-    mine, theirs, norm = meet(own, (zeros, zeros, nothing), *upper, 1.0, upper[0] != upper[1])
+    mine, theirs, norm = meet(own, (zeros, zeros, nothing), upper, 1.0, upper[0] != upper[1])
     mine = mine + theirs
     if devices == 1:
         return _rows(mine, len(points)), norm
@@ -168,10 +168,10 @@ def _meet_all(
     def step(state: Any, _: None) -> tuple[Any, None]:
         guest, sums = state
         following = _send(guest, devices)  # on its way while this guest is served
-        mine, theirs, norm = meet(guest, sums, *every, 1.0, 1.0)
+        mine, theirs, norm = meet(guest, sums, every, 1.0, 1.0)
         return (following, (mine, _send(theirs, devices), norm)), None
 
-    every = tuple(np.indices((blocks, blocks)).reshape(2, -1))
+    every = np.indices((blocks, blocks)).reshape(2, -1)
     whole_steps = (devices - 1) // 2
     state = (_send(own, devices), (mine, zeros, norm))
     (guest, sums), _ = jax.lax.scan(step, state, length=whole_steps)
@@ -179,11 +179,11 @@ def _meet_all(
         # Both meet each other: the tiles below the diagonal are this device's, those above it the
         # other's, where they are below; even tiles of the diagonal belong to the first of the two.
         below = np.tril_indices(blocks, -1)
-        sums = meet(guest, sums, *below, 1.0, 1.0)
+        sums = meet(guest, sums, below, 1.0, 1.0)
         second = jax.lax.axis_index(AXIS) >= devices // 2
         diagonal = 2 * jnp.arange(-(-blocks // 2)) + second
         exists = diagonal < blocks
-        sums = meet(guest, sums, diagonal, diagonal, exists, exists)
+        sums = meet(guest, sums, (diagonal, diagonal), exists, exists)
     mine, theirs, norm = sums
     mine = mine + _send(theirs, devices, -(whole_steps + 1))
     return _rows(mine, len(points)), norm
@@ -204,15 +204,14 @@ def _meet(
     own: tuple[Array, Array],
     guest: tuple[Array, Array],
     sums: tuple[Array, Array, Array],
-    rows: Any,
-    guests: Any,
+    tiles: Any,
     forth: Any,
     back: Any,
 ) -> tuple[Array, Array, Array]:
-    """The sums of own and guest's records, and the norm, with tiles ``(rows, guests)`` added.
+    """The sums of own and guest's records, and the norm, with tiles added.
 
-    ``forth`` and ``back`` say (0 or 1) whether a tile serves the own rows and, transposed, the
-    guest's.
+    ``tiles`` are numbers of own and guest's blocks; ``forth`` and ``back`` say (0 or 1) whether a
+    tile serves the own rows and, transposed, the guest's.
     """
     dtype = own[1].dtype
 
@@ -231,5 +230,6 @@ def _meet(
         mine, theirs = mine.at[i].add(forth * right), theirs.at[j].add(back * left)
         return (mine, theirs, norm + (forth + back) * square), None
 
-    factors = (jnp.broadcast_to(jnp.asarray(f, dtype), jnp.shape(rows)) for f in (forth, back))
-    return jax.lax.scan(add, sums, (jnp.asarray(rows), jnp.asarray(guests), *factors))[0]
+    rows, guests = map(jnp.asarray, tiles)
+    factors = (jnp.broadcast_to(jnp.asarray(f, dtype), rows.shape) for f in (forth, back))
+    return jax.lax.scan(add, sums, (rows, guests, *factors))[0]
