@@ -20,7 +20,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from jgram.arrays import HIGHEST, Array, ArrayLike, Float, Shaped, is_concrete
 
@@ -48,10 +48,19 @@ def place(mesh: Mesh, values: Any) -> Any:
     Left as they are where the devices do not divide ``n``, and inside ``jit``, ``vmap`` and
     ``grad``, where the ring itself splits them.
 
+    Raises:
+        ValueError: The values lie on a mesh of explicit axes, where every operation would have to
+            say how its result is split.
+
     Example:
         >>> place(flat_mesh(jax.make_mesh((1,), ("a",))), jnp.ones((4, 2))).sharding.spec[0]
         'records'
     """
+    if AxisType.Explicit in jax.typeof(values).sharding.mesh.axis_types:
+        raise ValueError(
+            "expected records on a mesh of automatic axes, got explicit ones: place them on "
+            "jax.make_mesh(..., axis_types=(jax.sharding.AxisType.Auto,))"
+        )
     if len(values) % mesh.size or not is_concrete(values):
         return values
     return jax.device_put(values, NamedSharding(mesh, PartitionSpec(AXIS)))

@@ -3,7 +3,12 @@
 import subprocess
 import sys
 
+import jax
+import numpy as np
 import pytest
+
+import jgram
+from jgram.observed import observe
 
 START = """
 import re
@@ -133,11 +138,23 @@ def means(y, reports):
     return contrasts.payoffs(observed, reports, num_classes=3).means
 
 n = 64
-split = jax.sharding.NamedSharding(devices(8), jax.sharding.PartitionSpec("records"))
-across = jax.sharding.NamedSharding(devices(8), jax.sharding.PartitionSpec(None, "records"))
-placed = jax.device_put(np.ones((n, 3)), split), jax.device_put(np.ones((2, n), int), across)
+split, across = (
+    jax.sharding.NamedSharding(devices(8), jax.sharding.PartitionSpec(*axes))
+    for axes in (("records",), (None, "records"))
+)
+placed = jax.device_put(np.ones((n, 3), "f"), split), jax.device_put(np.ones((2, n), int), across)
 compiled = jax.jit(means).lower(*placed).compile()
 assert set(collectives(compiled)) == {"all-reduce", "collective-permute"}
+
+# Other platforms: the same six exchanges, nothing that only a CPU has, no double precision.
+for platform in ("cuda", "tpu"):
+    exported = jax.export.export(jax.jit(means), platforms=[platform])(*placed)
+    program = exported.mlir_module()
+    assert exported.nr_devices == 8
+    assert program.count("stablehlo.collective_permute") == 6
+    calls = set(re.findall(r"custom_call @([\\w$]+)", program))
+    assert "f64" not in program
+    assert not any("callback" in call or "cpu" in call or "lapack" in call for call in calls), calls
 print("equal")
 """
 
@@ -189,3 +206,10 @@ def test_eight_devices_give_what_one_gives(program):
     )
     assert run.returncode == 0, run.stderr
     assert run.stdout.splitlines()[-1] == "equal"
+
+
+def test_explicit_axes_are_refused():
+    mesh = jax.make_mesh((1,), ("records",))
+    rows = jax.NamedSharding(mesh, jax.P("records"))
+    with pytest.raises(ValueError, match="mesh of automatic axes, got explicit ones: place"):
+        observe(jgram.RBF(1.0), jax.device_put(np.ones((4, 2)), rows), mesh=mesh)
