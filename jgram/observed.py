@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh
 
 from jgram.arrays import HIGHEST, Array, Float, report_matrix
 from jgram.determinant import (
@@ -29,6 +30,7 @@ from jgram.determinant import (
     log_top_determinant_of_sums,
 )
 from jgram.kernels import Delta, Kernel, resolve
+from jgram.ring import flat_mesh, place, ring_gram, ring_pass
 
 __all__ = ["Codes", "Features", "Frame", "KernelPass", "Observed", "Pairs", "observe"]
 
@@ -282,11 +284,15 @@ class Features(_Explicit):
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Pairs:
-    """Points ``[n, ...]`` and a kernel of pairs, as the kernel's ``prepare`` left them."""
+    """Points ``[n, ...]`` and a kernel of pairs, as the kernel's ``prepare`` left them.
+
+    With a ``mesh`` all passes over the pairs go round its devices (:mod:`jgram.ring`).
+    """
 
     points: Any
     kernel: Any
     block_size: int = field(default=BLOCK_SIZE, metadata={"static": True})
+    mesh: Mesh | None = field(default=None, metadata={"static": True})
 
     @property
     def size(self) -> int:
@@ -321,6 +327,8 @@ class Pairs:
 
     def gram(self, z: Any) -> Array:
         """``z^T K z``, ``[k, k]``."""
+        if self.mesh is not None:
+            return _ring_gram(self.mesh, self, place(self.mesh, jnp.asarray(z)))
         return _tiled_gram(self.kernel, self.points, jnp.asarray(z), self.block_size)
 
     def product(self, z: Any) -> Array:
@@ -331,6 +339,8 @@ class Pairs:
         """``K z`` and the squared norm of ``K``, in one pass over the pairs."""
         z = jnp.asarray(z)
         weights = jnp.ones(self.size, z.dtype) if weights is None else jnp.asarray(weights, z.dtype)
+        if self.mesh is not None:
+            return _ring_pass(self.mesh, self, place(self.mesh, z), place(self.mesh, weights))
         return _tiled_pass(self.kernel, self.points, z, weights, self.block_size)
 
     def class_gram(self, x_hat: Any, num_classes: int, weights: Any = None) -> Array:
@@ -375,7 +385,9 @@ Observed = Codes | Features | Pairs
 """Observations bound to a kernel."""
 
 
-def observe(kernel: Kernel | str, y: Any, *, block_size: int = BLOCK_SIZE) -> Observed:
+def observe(
+    kernel: Kernel | str, y: Any, *, block_size: int = BLOCK_SIZE, mesh: Mesh | None = None
+) -> Observed:
     """Bind observations to a kernel, which is resolved here and nowhere else.
 
     Args:
@@ -384,6 +396,10 @@ def observe(kernel: Kernel | str, y: Any, *, block_size: int = BLOCK_SIZE) -> Ob
             as it is.
         block_size: Rows of a tile of an implicit kernel, static. Temporaries hold a few
             ``block_size**2`` numbers.
+        mesh: Devices, as from ``jax.make_mesh``, for an implicit kernel: the records are split over
+            all of them where their number is a multiple of the devices', and every pass over the
+            pairs goes round a ring (:mod:`jgram.ring`). Explicit kernels need none: their sums are
+            sums over records, which JAX splits where the records are split.
 
     Returns:
         :class:`Codes`, :class:`Features` or :class:`Pairs`.
@@ -411,7 +427,10 @@ def observe(kernel: Kernel | str, y: Any, *, block_size: int = BLOCK_SIZE) -> Ob
         points = points.astype(jnp.result_type(float))
     if hasattr(resolved, "prepare"):
         points = resolved.prepare(points)
-    return Pairs(points, resolved, block_size)
+    if mesh is None:
+        return Pairs(points, resolved, block_size)
+    devices = flat_mesh(mesh)
+    return Pairs(place(devices, points), resolved, block_size, devices)
 
 
 def normalised(sums: Any, counts: Any) -> Array:
@@ -510,3 +529,14 @@ def _tiled_pass(
     start = (jnp.zeros((blocks, size, z.shape[1]), z.dtype), jnp.zeros((), z.dtype))
     (product, norm), _ = jax.lax.scan(add, start, (jnp.asarray(first), jnp.asarray(second)))
     return KernelPass(product.reshape(blocks * size, -1)[:n], norm)
+
+
+@partial(jax.jit, static_argnames="mesh")
+def _ring_gram(mesh: Mesh, observed: Pairs, z: Array) -> Array:
+    return ring_gram(mesh, _pairs(observed.kernel), observed.points, z, observed.block_size)
+
+
+@partial(jax.jit, static_argnames="mesh")
+def _ring_pass(mesh: Mesh, observed: Pairs, z: Array, weights: Array) -> KernelPass:
+    pairs = _pairs(observed.kernel)
+    return KernelPass(*ring_pass(mesh, pairs, observed.points, z, weights, observed.block_size))

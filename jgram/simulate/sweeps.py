@@ -16,11 +16,14 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.experimental.multihost_utils import process_allgather
+from jax.sharding import Mesh, PartitionSpec
 
 from jgram.arrays import Array, Float, Int, Key, Num
 from jgram.determinant import log_determinant_of_sums
 from jgram.kernels import Kernel
 from jgram.observed import observe
+from jgram.ring import flat_mesh
 from jgram.simulate.policies import corrupt, corrupt_counts
 
 __all__ = [
@@ -119,8 +122,9 @@ def sweep(
     trials: int,
     memory: float = 2.0**28,
     progress: str | None = None,
+    mesh: Mesh | None = None,
 ) -> Trial:
-    """Trials of every transition: all policies and levels at once, on one device.
+    """Trials of every transition: all policies and levels at once.
 
     One compiled call a chunk of reports. Each trial of each cell has its own key
     (:func:`trial_key`), so results depend neither on the chunks nor on what else is swept.
@@ -133,8 +137,10 @@ def sweep(
         scores: Functions of a contingency table ``[m, d]``, by name. Pass the same function
             objects again and nothing is recompiled.
         trials: Trials of every cell.
-        memory: Bytes that a chunk's samples may take.
+        memory: Bytes that a chunk's samples may take, on each device.
         progress: What to call a progress bar (needs rich); none unless given.
+        mesh: Devices, as from ``jax.make_mesh``, to split the trials over. They exchange nothing,
+            and every trial is what it is on one device.
 
     Returns:
         A :class:`Trial` of NumPy arrays ``[..., trials]``.
@@ -160,13 +166,15 @@ def sweep(
     if counts.ndim == 3 and len(counts) != trials:
         raise ValueError(f"expected counts of {trials} trials, got {len(counts)}")
     named = tuple(scores.items())
+    mesh = None if mesh is None else flat_mesh(mesh)
     with jax.enable_x64(True):
         return _in_chunks(
-            lambda cells, numbers: _chunk(key, counts, transitions, cells, numbers, named),
+            partial(_chunk, (key, counts, transitions), scores=named, mesh=mesh),
             shape,
             trials,
             memory / (64.0 * d * d * counts.shape[-1]),  # bytes of a report's uniforms and samples
             progress,
+            mesh,
         )
 
 
@@ -180,6 +188,7 @@ def sweep_records(
     trials: int,
     memory: float = 2.0**28,
     progress: str | None = None,
+    mesh: Mesh | None = None,
 ) -> Trial:
     """The sweep for observations that no table holds: plug-in log scores under any kernel.
 
@@ -193,8 +202,9 @@ def sweep_records(
         transitions: Row-stochastic ``[..., d, d]``.
         kernel: A kernel, or any function of two observations.
         trials: Trials of every transition, keys as in :func:`sweep`.
-        memory: Bytes that a chunk's reports may take.
+        memory: Bytes that a chunk's reports may take, on each device.
         progress: What to call a progress bar (needs rich); none unless given.
+        mesh: Devices to split the trials over; each holds all observations.
 
     Returns:
         A :class:`Trial` of NumPy arrays ``[..., trials]``; the score is called ``log_score``.
@@ -210,25 +220,28 @@ def sweep_records(
     """
     transitions = jnp.asarray(transitions)
     *shape, d, _ = transitions.shape
+    mesh = None if mesh is None else flat_mesh(mesh)
     with jax.enable_x64(True):
         observed = observe(kernel, jnp.asarray(y, float))
         return _in_chunks(
-            lambda cells, numbers: _record_chunk(key, x, observed, transitions, cells, numbers),
+            partial(_record_chunk, (key, x, observed, transitions), mesh=mesh),
             shape,
             trials,
             memory / (16.0 * len(x) * d),
             progress,
+            mesh,
         )
 
 
-def _in_chunks(evaluate, shape, trials, at_once, progress):
-    """All trials of all cells, ``at_once`` a call; NumPy arrays ``[*shape, trials]``.
+def _in_chunks(evaluate, shape, trials, at_once, progress, mesh):
+    """All trials of all cells, ``at_once`` a device and call; NumPy arrays ``[*shape, trials]``.
 
     Cell by cell, so that a call holds few cells: its loops end when the slowest of them does.
     """
+    devices = 1 if mesh is None else mesh.size
     total = math.prod(shape) * trials
-    chunks = math.ceil(total / max(1, int(at_once)))
-    size = math.ceil(total / chunks)
+    chunks = math.ceil(total / (max(1, int(at_once)) * devices))
+    size = math.ceil(total / (chunks * devices)) * devices
     starts = range(0, total, size)
     if progress is not None and chunks > 1:
         from rich.progress import track
@@ -238,36 +251,48 @@ def _in_chunks(evaluate, shape, trials, at_once, progress):
         evaluate(*divmod(np.minimum(np.arange(start, start + size), total - 1), trials))
         for start in starts
     ]
+    if not all(part.is_fully_addressable for part in jax.tree.leaves(found)):
+        found = process_allgather(found, tiled=True)  # the trials of all processes, to each
     return jax.tree.map(
         lambda *parts: np.concatenate(parts)[:total].reshape(*shape, trials), *found
     )
 
 
-@partial(jax.jit, static_argnames="scores")
-def _chunk(key, counts, transitions, cells, numbers, scores):
-    transitions = transitions.reshape(-1, *transitions.shape[-2:])
+def _each(trial_of, mesh, shared, cells, numbers):
+    """``trial_of(*shared, cell, number)`` of all trials, a share of them on each device."""
 
-    def one(cell, number):
+    def trials(shared, cells, numbers):
+        return jax.vmap(partial(trial_of, *shared))(cells, numbers)
+
+    if mesh is None:
+        return trials(shared, cells, numbers)
+    split = PartitionSpec(mesh.axis_names)
+    specs = (PartitionSpec(), split, split)
+    spread = jax.shard_map(trials, mesh=mesh, in_specs=specs, out_specs=split, check_vma=False)
+    return spread(shared, cells, numbers)
+
+
+@partial(jax.jit, static_argnames=("scores", "mesh"))
+def _chunk(shared, cells, numbers, *, scores, mesh):
+    def one(key, counts, transitions, cell, number):
+        transitions = transitions.reshape(-1, *transitions.shape[-2:])
         data = counts if counts.ndim == 2 else counts[number]
         return trial(trial_key(key, cell, number), data, transitions[cell], dict(scores))
 
-    return jax.vmap(one)(cells, numbers)
+    return _each(one, mesh, shared, cells, numbers)
 
 
-@jax.jit
-def _record_chunk(key, x, observed, transitions, cells, numbers):
-    transitions = transitions.reshape(-1, *transitions.shape[-2:])
-    d = transitions.shape[-1]
-    x_hat = jax.vmap(lambda cell, t: corrupt(trial_key(key, cell, t), x, transitions[cell]))(
-        cells, numbers
-    )
-    scores = jax.vmap(lambda report: observed.eliminate(report, d).log_determinant)(x_hat)
-    squares = (x_hat - x) ** 2
-    return Trial(
-        {"log_score": scores},
-        jnp.sum(squares > 0, axis=1),
-        jnp.sqrt(jnp.sum(squares, axis=1, dtype=observed.dtype)),
-    )
+@partial(jax.jit, static_argnames="mesh")
+def _record_chunk(shared, cells, numbers, *, mesh):
+    def one(key, x, observed, transitions, cell, number):
+        transitions = transitions.reshape(-1, *transitions.shape[-2:])
+        x_hat = corrupt(trial_key(key, cell, number), x, transitions[cell])
+        score = observed.eliminate(x_hat, transitions.shape[-1]).log_determinant
+        squares = (x_hat - x) ** 2
+        l2 = jnp.sqrt(jnp.sum(squares, dtype=observed.dtype))
+        return Trial({"log_score": score}, jnp.sum(squares > 0), l2)
+
+    return _each(one, mesh, shared, cells, numbers)
 
 
 def tidy(found: Trial, **axes: Any) -> list[dict[str, Any]]:
