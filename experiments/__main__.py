@@ -55,6 +55,7 @@ NAMES = (
 )
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
+TABLE = HERE / "RESULTS.md"
 README = HERE / "README.md"
 QUICK = 120.0
 """Seconds of CPU, in a result's own record, up to which ``all --check`` runs it again."""
