@@ -99,7 +99,7 @@ def summary(results: dict[str, Any]) -> tuple[list[tuple[str, str, str]], str]:
     words = (
         "**Reproduced but for one score**: the top-3 volume keeps the order as often. Without "
         "sampling error both always do: of a square table it is the determinant over margins that "
-        "the experiment does not change. No contradiction to Proposition 4.4, which asks for all "
+        "the experiment does not change. No contradiction to Proposition 4.3, which asks for all "
         "invertible matrices; experiments are stochastic."
     )
     exact = [rates[name][1]["share"] for name in ("Gram", "Top-3 volume")]

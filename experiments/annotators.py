@@ -532,6 +532,9 @@ def _coverage_rows(results: dict[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
+BESIDE = "peers"
+
+
 def summary(results: dict[str, Any]) -> tuple[list[tuple[str, str, str]], str]:
     """Three numbers, peers' and ours, and a verdict."""
     found, less = results["comparison"]["accuracy"], results["comparison"]["accuracy_less"]

@@ -171,6 +171,9 @@ def table_rows(results: dict[str, Any]) -> list[dict[str, Any]]:
     return table
 
 
+BESIDE = "wanted"
+
+
 def summary(results: dict[str, Any]) -> tuple[list[tuple[str, str, str]], str]:
     """Three numbers, what is wanted and ours, and a verdict."""
     usual = [row for row in results["rows"] if row["diagonal"] == 0.5]

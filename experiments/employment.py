@@ -282,10 +282,10 @@ def plot(results: dict[str, Any], path) -> None:
         rows = results["by_bins"]
         values = [row["verdicts"]["blocks of 12 months"]["noise_p_values"][name] for row in rows]
         figures.curve(noise, [row["bins"] for row in rows], values, index=index, label=LABELS[name])
-    noise.set_yscale("log")
+    figures.one_in(noise.yaxis)
     noise.axhline(0.05, color="0.3", linestyle="--")
     noise.set_xticks([row["bins"] for row in results["by_bins"]])
-    noise.text(2, 0.03, "5%", color="0.3", fontsize=8)
+    noise.text(5.7, 0.08, "5%", color="0.3", fontsize=8)
     title = "told from noise below the line (blocks of a year)"
     figures.finish(noise, "buckets d", "p-value of paired payoffs", title, legend=True)
     figures.save(figure, axes.flat, path)

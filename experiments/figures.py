@@ -53,6 +53,8 @@ def one_in(axis: Any) -> None:
     axis._set_axes_scale("log")
     axis.set_major_formatter(lambda x, _: f"{x:g}" if x >= 1 else f"1/{round(1 / x):,}")
     axis.set_minor_locator(plt.NullLocator())
+    if axis.axis_name == "x":
+        axis.set_tick_params(rotation=40)
 
 
 def finish(axis: Axes, x: str, y: str, title: str, *, legend: bool = False) -> None:
@@ -62,6 +64,25 @@ def finish(axis: Axes, x: str, y: str, title: str, *, legend: bool = False) -> N
     axis.grid(True, linestyle="--", linewidth=0.5, alpha=0.6)
     if legend:
         axis.legend(fontsize=7)
+
+
+def shares(axis: Axes, reports: list[dict[str, Any]], title: str) -> None:
+    """What each report ``keeps``, its ``interval`` and the ``true`` value, the first on top."""
+    rows = np.arange(len(reports))[::-1]
+    for row, one in zip(rows, reports, strict=True):
+        axis.hlines(row, *one["interval"], color="C0", linewidth=3)
+        axis.plot(one["keeps"], row, "o", color="C0", markersize=8)
+        axis.vlines(one["true"], row - 0.3, row + 0.3, color="C1", linewidth=2)
+        right = max(one["interval"][1], one["true"])
+        axis.text(right + 0.008, row, f"{one['keeps']:.0%}", va="center", color="C0")
+    axis.text(reports[-1]["true"], rows[-1] - 0.62, "truth", ha="center", color="C1")
+    axis.set_yticks(rows, [one["name"] for one in reports])
+    axis.set_ylim(-0.8, len(reports) - 0.4)
+    axis.set_xlim(right=1.06)
+    axis.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+    axis.spines[["top", "right", "left"]].set_visible(False)
+    finish(axis, "keeps of the best report's information, with 95% intervals", "", title)
+    axis.grid(axis="y", visible=False)
 
 
 def save(figure: Any, axes: Iterable[Axes], path: Any) -> None:

@@ -377,6 +377,9 @@ def table_rows(results: dict[str, Any]) -> list[dict[str, Any]]:
     return rows
 
 
+BESIDE = "truth"
+
+
 def summary(results: dict[str, Any]) -> tuple[list[tuple[str, str, str]], str]:
     """Three numbers, the truth and ours, and a verdict."""
     found = results["paid"]["embeddings after 60 epochs"]["default kernel"]

@@ -238,6 +238,9 @@ def over_seeds(records: list[dict[str, Any]], method: str, what: str) -> dict[st
     return {"mean": float(np.mean(means)), "half": float(half)}
 
 
+BESIDE = "cleanlab, logistic"
+
+
 def summary(results: dict[str, Any]) -> tuple[list[tuple[str, str, str]], str]:
     """Three numbers, cleanlab's and ours, and a verdict."""
     usual, boundary = results["usual"], results["by_kind"]["boundary"]

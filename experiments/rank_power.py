@@ -499,6 +499,9 @@ def table_rows(results: dict[str, Any]) -> list[dict[str, Any]]:
     return table
 
 
+BESIDE = "published score"
+
+
 def summary(results: dict[str, Any]) -> tuple[list[tuple[str, str, str]], str]:
     """Three numbers, the published score's and ours, and a verdict."""
     rows = results["settings"]
@@ -519,8 +522,8 @@ def summary(results: dict[str, Any]) -> tuple[list[tuple[str, str, str]], str]:
     words = (
         "**Holds in every setting**, also where classes are skewed and observations rarely repeat, "
         "where the published score puts the worse report first. The 5% test tells equal reports "
-        f"apart in at most {max(row['size'] for row in rows):.0%}; where records follow in time and "
-        f"lean on each other strongly, in {last['block_size']:.0%} by blocks and in "
+        f"apart in at most {max(row['size'] for row in rows):.0%}; where records follow in time "
+        f"and lean on each other strongly, in {last['block_size']:.0%} by blocks and in "
         f"{last['plain_size']:.0%} without."
     )
     return numbers, verdict(

@@ -271,4 +271,6 @@ def plot(results: dict[str, Any], path: Any) -> None:
         finish(axes[1, column], "records N", "share", f"all of the order right, {design}")
         for axis in axes[:, column]:
             axis.set_xscale("log", base=2)
+            axis.set_xticks(results["sizes"], [f"{size:,}" for size in results["sizes"]])
+            axis.tick_params(axis="x", labelsize=8)
     save(figure, axes.flat, path)

@@ -173,6 +173,9 @@ def table_rows(results: dict[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
+BESIDE = "raw columns"
+
+
 def summary(results: dict[str, Any]) -> tuple[list[tuple[str, str, str]], str]:
     """Three numbers, the raw columns' and ours, and a verdict."""
     rows = results["rows"]

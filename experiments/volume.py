@@ -101,7 +101,7 @@ def plot(results: dict[str, Any], path: Any) -> None:
     axis.locator_params(nbins=4)
     axis.view_init(elev=18, azim=-62)
     axis.legend(loc="upper left", fontsize=9)
-    axis.set_title("a report spans less than the truth", fontsize=9, loc="right")
+    axis.set_title("a report spans less than the truth", fontsize=9)
     figures.save(figure, [axis], path)
 
 
