@@ -1,6 +1,7 @@
 """Every experiment runs small, and writes strict JSON, table rows and a figure."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -213,3 +214,48 @@ def test_adjustment_and_groups():
     separate = {frozenset(pair): 0.0 for pair in ("ab", "ac", "bc")}
     assert statistics.tie_groups(list("abc"), separate) == [["a"], ["b"], ["c"]]
     assert statistics.tie_groups(list("abc"), dict.fromkeys(separate, 1.0)) == [["a", "b", "c"]]
+
+
+def test_the_readme_says_what_the_results_say():
+    """The numbers of its table and of its pictures' words, each from the committed results."""
+    found = {
+        name: json.loads((runner.RESULTS / f"{name}.json").read_text())["results"]
+        for name in ("demo", "human_labels", "label_issues", "annotators", "rank_power")
+    }
+    usual, crowds = found["label_issues"]["usual"], found["annotators"]["comparison"]["accuracy"]
+    boundary = found["label_issues"]["by_kind"]["boundary"]
+    covered, power = found["annotators"]["coverage"], found["rank_power"]["settings"]
+    paid = found["human_labels"]["paid"]["embeddings after 60 epochs"]["default kernel"]["reports"]
+
+    def auroc(name):
+        return f"{usual[name]['auroc']['mean']:.3f}"
+
+    def ratio(name):
+        return "{median:.2f} ({low:.2f} to {high:.2f})".format(**usual[name]["ratio"])
+
+    def tau(name):
+        values = [row[name] for row in power]
+        return f"{np.mean(values):.2f}", f"({min(values):.2f})"
+
+    ours, logistic, neighbours = usual
+    mean, worst = tau("order")
+    words = [
+        f"{auroc(logistic)} (logistic), {auroc(neighbours)} (neighbours) | **{auroc(ours)}**",
+        ratio(logistic),
+        ratio(ours).replace("1.00 (", "**1.00** ("),
+        f"agreement {crowds['agreement']['value']:.3f}",
+        f"Dawid-Skene {crowds['dawid_skene']['value']:.3f}",
+        "**{value:.3f}** [{low:.3f}, {high:.3f}]".format(**crowds["log_score"]),
+        f"F1 {boundary[ours]['f1']['mean']:.2f} against\n{boundary[logistic]['f1']['mean']:.2f}",
+        f"{covered['left_out']:.0%} of all annotators",
+        f"{min(one['left_out'] for one in covered['crowds'].values()):.0%} in the worst crowd",
+        f"published score {' '.join(tau('plugin_order'))} | **{mean}** {worst}",
+        ", ".join(f"{100 * one['keeps']:.0f}" for one in found["demo"]["reports"][:-1])
+        + " and 50%",
+        ", ".join(f"{100 * one['keeps']:.0f}" for one in list(paid.values())[:-1]) + " and 62%",
+    ]
+    readme = (runner.HERE.parent / "README.md").read_text()
+    plain = readme.replace("\n", " ")
+    for each in words:
+        short = re.sub(r"\b0(?=\.\d)", "", each).replace("\n", " ")
+        assert short in plain, short
