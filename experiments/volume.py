@@ -100,8 +100,8 @@ def plot(results: dict[str, Any], path: Any) -> None:
     axis.set(xlabel="$y=1$", ylabel="$y=2$", zlabel="$y=3$")
     axis.locator_params(nbins=4)
     axis.view_init(elev=18, azim=-62)
-    axis.legend(loc="upper left", fontsize=9)
-    axis.set_title("a report spans less than the truth", fontsize=9)
+    axis.legend(loc="upper right", fontsize=9)
+    axis.set_title("a report spans less than the truth", fontsize=9, loc="left", y=0.95)
     figures.save(figure, [axis], path)
 
 
