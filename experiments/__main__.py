@@ -8,12 +8,14 @@ An experiment is a module of this package with a docstring, whose first line is 
   NumPy and JAX arrays are fine; an infinite log score becomes ``null`` in the JSON, NaN is refused.
   ``smoke`` is the same study at a size of seconds, ``as_published`` repeats the choices of the
   published code where they differ from the paper's text.
-- ``table_rows(results) -> list of dict(quantity=, paper=, ours=, interval=)``: its rows of the
-  table in README.md, strings or numbers.
+- ``table_rows(results) -> list of dict(quantity=, paper=, ours=, interval=)``: its rows of
+  RESULTS.md, strings or numbers.
 - ``plot(results, path) -> None``, optional: one PNG.
+- ``summary(results) -> (three tuples of what, paper, ours; a verdict)``: its section of README.md;
+  ``BESIDE`` names the second column where that is not the paper.
 
-``table_rows`` and ``plot`` see the results as read back from the JSON (lists, ``None`` for an
-infinity), so that every figure and table is a function of the file on disk.
+The last three see the results as read back from the JSON (lists, ``None`` for an infinity), so that
+every figure, table and verdict is a function of the file on disk; ``--draw`` makes them again.
 """
 
 import argparse
@@ -30,6 +32,7 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
+from experiments import pictures
 from experiments.environment import environment
 from experiments.stale import differences
 
@@ -45,6 +48,7 @@ NAMES = (
     "impossibility",
     "cifar10",
     "employment",
+    "demo",
     "human_labels",
     "label_issues",
     "annotators",
@@ -55,10 +59,15 @@ NAMES = (
 )
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
+TABLE = HERE / "RESULTS.md"
 README = HERE / "README.md"
+HEAD = """# All results
+
+Written by `python -m experiments` from `results/`; what they mean stands in [README.md](README.md).
+Wall time includes compilation; where other work shared the two cores it is several times too long.
+"""
 QUICK = 120.0
 """Seconds of CPU, in a result's own record, up to which ``all --check`` runs it again."""
-BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"
 
 
 def available() -> tuple[str, ...]:
@@ -127,11 +136,40 @@ def table(results: Path) -> str:
     return "\n".join(lines)
 
 
-def write_table(readme: Path, results: Path) -> None:
-    """Replace what stands between the two markers of the README by the current table."""
-    before, rest = readme.read_text().split(BEGIN)
-    after = rest.split(END)[1]
-    readme.write_text(f"{before}{BEGIN}\n{table(results)}\n{END}{after}")
+def section(name: str, results: Path) -> str:
+    """The picture, the three numbers and the verdict of one experiment, in Markdown."""
+    module = importlib.import_module(f"experiments.{name}")
+    record = json.loads((results / f"{name}.json").read_text())
+    numbers, verdict = module.summary(record["results"])
+    lines = [verdict, "", f"| | {getattr(module, 'BESIDE', 'paper')} | ours |", "|---|---|---|"]
+    lines += [f"| {' | '.join(row)} |" for row in numbers]
+    if hasattr(module, "plot"):
+        lines += ["", f"![{record['title']}](results/{name}.png)"]
+    return "\n".join(lines)
+
+
+def page(text: str, results: Path) -> str:
+    """The README with everything between ``<!-- NAME: begin -->`` and its end made anew."""
+    for name in NAMES:
+        begin, end = f"<!-- {name}: begin -->\n", f"\n<!-- {name}: end -->"
+        before, rest = text.split(begin)
+        text = before + begin + section(name, results) + end + rest.split(end)[1]
+    return text
+
+
+def write_pages(readme: Path, tables: Path, results: Path) -> None:
+    """Write what README.md and RESULTS.md have of the results."""
+    tables.write_text(f"{HEAD}\n{table(results)}\n")
+    readme.write_text(page(readme.read_text(), results))
+
+
+def draw(results: Path) -> None:
+    """Draw every figure of a folder again, from the numbers beside it."""
+    for path in sorted(results.glob("*.json")):
+        record = json.loads(path.read_text())
+        module = importlib.import_module(f"experiments.{record['name']}")
+        if hasattr(module, "plot"):
+            module.plot(record["results"], path.with_suffix(".png"))
 
 
 def check(name: str, results: Path, *, slow: bool) -> tuple[list[str], list[str]]:
@@ -185,6 +223,11 @@ def main(arguments: list[str] | None = None) -> int:
         action="store_true",
         help="run again and compare with the results in --out; of all, those of up to two minutes",
     )
+    add(
+        "--draw",
+        action="store_true",
+        help="run nothing: figures, tables and verdicts again from the results in --out",
+    )
     options = parser.parse_args(arguments)
     names = present if "all" in options.names else tuple(options.names)
     out = options.out or (
@@ -193,7 +236,9 @@ def main(arguments: list[str] | None = None) -> int:
     console, failed = Console(stderr=True), 0
     if options.check:
         return _check_all(console, names, options.out or RESULTS, slow="all" not in options.names)
-    for name in names:
+    if options.draw:
+        draw(out)
+    for name in () if options.draw else names:
         console.rule(name)
         try:
             path = run(
@@ -207,7 +252,8 @@ def main(arguments: list[str] | None = None) -> int:
             failed += 1
             console.print(f"{name}: {error}")
     if not options.smoke and out == RESULTS:
-        write_table(README, RESULTS)
+        write_pages(README, TABLE, RESULTS)
+        pictures.draw(RESULTS, HERE.parent / "bench" / "results", HERE / "pictures")
     return int(failed > 0)
 
 
@@ -223,9 +269,12 @@ def _check_all(console: Console, names: tuple[str, ...], results: Path, *, slow:
         skipped += longer
         for line in stale:
             print(f"stale: {line}")
-    if results == RESULTS and table(RESULTS) not in README.read_text():
+    if results == RESULTS and table(RESULTS) not in TABLE.read_text():
         failed += 1
-        print("stale: the table of experiments/README.md is not of these results")
+        print("stale: experiments/RESULTS.md is not of these results")
+    if results == RESULTS and page(README.read_text(), RESULTS) != README.read_text():
+        failed += 1
+        print("stale: experiments/README.md is not of these results")
     if skipped:
         print(f"not run again: {', '.join(skipped)}; name one to check it")
     return int(failed > 0)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from experiments.verdicts import verdict
 from jgram.data.table import prepare_table
 from jgram.table_kernel import MultiscaleRBF, TableKernel
 
@@ -170,3 +171,31 @@ def table_rows(results: dict[str, Any]) -> list[dict[str, Any]]:
         }
         for recipe in recipes
     ]
+
+
+BESIDE = "raw columns"
+
+
+def summary(results: dict[str, Any]) -> tuple[list[tuple[str, str, str]], str]:
+    """Three numbers, the raw columns' and ours, and a verdict."""
+    rows = results["rows"]
+    recipes = [key for key in rows[0] if f"{key} power" in rows[0]]
+    first = {key: np.mean([row[key] for row in rows]) for key in recipes}
+    power = {key: np.mean([row[f"{key} power"] for row in rows]) for key in recipes}
+    lost = {
+        key: max(max(row[k] for k in recipes) - row[key] for row in rows) for key in ("raw", "J+W")
+    }
+    numbers = [
+        ("the better of two reports first", f"{first['raw']:.1f}%", f"{first['J+W']:.1f}%"),
+        ("told apart at 5%", f"{power['raw']:.0f}%", f"{power['J+W']:.0f}%"),
+        (
+            "worst loss against a table's own best recipe, points",
+            f"{lost['raw']:.1f}",
+            f"{lost['J+W']:.1f}",
+        ),
+    ]
+    words = (
+        f"**Holds**: of {len(recipes)} recipes the default (`J+W`) is the best on average and "
+        f"never far from the best on {len(rows)} tables."
+    )
+    return numbers, verdict(words, max(first, key=lambda key: first[key]) == "J+W")

@@ -307,9 +307,9 @@ class RandomFeatures:
         return f"random_features(num_features={2 * len(self.frequencies)})"
 
 
-delta = Delta()
-linear = Linear()
-rbf = RBF()
+delta: Delta = Delta()
+linear: Linear = Linear()
+rbf: RBF = RBF()
 
 KERNELS: Mapping[str, Any] = MappingProxyType(
     {"delta": delta, "linear": linear, "pseudo-posterior": PseudoPosterior(), "rbf": rbf}

@@ -1,12 +1,13 @@
 """Every experiment runs small, and writes strict JSON, table rows and a figure."""
 
 import json
+import re
 
 import numpy as np
 import pytest
 
 from experiments import __main__ as runner
-from experiments import kernels, sample_size, stale, statistics
+from experiments import figures, kernels, pictures, sample_size, stale, statistics
 from jgram.contrasts import pair_payoffs
 from jgram.kernels import Delta
 from jgram.observed import observe
@@ -89,18 +90,58 @@ def test_infinities_become_null_and_nan_is_refused():
         runner.to_json([np.float32("nan")])
 
 
-def test_table_goes_between_the_markers(tmp_path):
-    readme = tmp_path / "README.md"
-    readme.write_text(f"before\n{runner.BEGIN}\nold\n{runner.END}\nafter\n")
+def test_table_has_a_row_a_quantity(tmp_path):
     row = {"quantity": "a|b", "paper": "", "ours": 0.123456, "interval": "± 1"}
     record = {"rows": [row, row], "wall_seconds": 2.0, "device": "cpu"}
     (tmp_path / "policies.json").write_text(json.dumps(record))
-    runner.write_table(readme, tmp_path)
-    lines = readme.read_text().splitlines()
-    assert lines[0] == "before"
-    assert lines[-1] == "after"
-    assert "| `policies` | a\\|b |  | 0.1235 | ± 1 | 2.0 s | cpu |" in lines
-    assert "old" not in lines
+    lines = runner.table(tmp_path).splitlines()
+    assert lines[2:] == [
+        "| `policies` | a\\|b |  | 0.1235 | ± 1 | 2.0 s | cpu |",
+        "| `policies` | a\\|b |  | 0.1235 | ± 1 |  |  |",
+    ]
+
+
+def test_the_pages_are_of_the_results():
+    """Numbers and verdicts; a verdict that the results do not support raises."""
+    assert runner.page(runner.README.read_text(), runner.RESULTS) == runner.README.read_text()
+    assert runner.table(runner.RESULTS) in runner.TABLE.read_text()
+    for name in runner.NAMES:
+        lines = runner.section(name, runner.RESULTS).splitlines()
+        assert lines[0].startswith("**"), name
+        assert len([line for line in lines if line.startswith("|")]) == 2 + 3, name
+
+
+def test_a_changed_result_changes_the_page_or_is_refused(tmp_path):
+    path = tmp_path / "volume.json"
+    record = json.loads((runner.RESULTS / "volume.json").read_text())
+    record["results"]["volumes"]["report"] *= 0.5
+    path.write_text(json.dumps(record))
+    assert "0.24" in runner.section("volume", tmp_path)
+    record["results"]["volumes"]["report"] = 1.0
+    path.write_text(json.dumps(record))
+    with pytest.raises(ValueError, match="claim 1 of this verdict does not hold"):
+        runner.section("volume", tmp_path)
+
+
+def test_pictures_are_small_and_every_panel_says_what_it_shows():
+    pictures = [*runner.RESULTS.glob("*.png"), *(runner.HERE / "pictures").glob("*.png")]
+    assert len(pictures) > 15
+    for path in pictures:
+        assert path.stat().st_size < 200_000, path
+    figure, axes = figures.panels(1, 1)
+    with pytest.raises(ValueError, match="a title on every panel"):
+        figures.save(figure, axes.flat, None)
+
+
+def test_the_readme_s_pictures_are_drawn_from_results(tmp_path):
+    bench = runner.HERE.parent / "bench" / "results"
+    pictures.draw(runner.RESULTS, bench, tmp_path)
+    drawn = sorted(path.name for path in tmp_path.iterdir())
+    assert drawn == sorted(path.name for path in (runner.HERE / "pictures").iterdir())
+    for file, ours, theirs, _ in pictures.SAME_WORK:
+        rows = json.loads((bench / f"{file}.json").read_text())["rows"]
+        assert not rows[theirs]["name"].startswith("jgram,")
+        assert "jgram" in rows[ours]["name"] or file == "encoder"
 
 
 def test_a_missing_dependency_is_one_line(tmp_path, monkeypatch, capsys):
@@ -173,3 +214,48 @@ def test_adjustment_and_groups():
     separate = {frozenset(pair): 0.0 for pair in ("ab", "ac", "bc")}
     assert statistics.tie_groups(list("abc"), separate) == [["a"], ["b"], ["c"]]
     assert statistics.tie_groups(list("abc"), dict.fromkeys(separate, 1.0)) == [["a", "b", "c"]]
+
+
+def test_the_readme_says_what_the_results_say():
+    """The numbers of its table and of its pictures' words, each from the committed results."""
+    found = {
+        name: json.loads((runner.RESULTS / f"{name}.json").read_text())["results"]
+        for name in ("demo", "human_labels", "label_issues", "annotators", "rank_power")
+    }
+    usual, crowds = found["label_issues"]["usual"], found["annotators"]["comparison"]["accuracy"]
+    boundary = found["label_issues"]["by_kind"]["boundary"]
+    covered, power = found["annotators"]["coverage"], found["rank_power"]["settings"]
+    paid = found["human_labels"]["paid"]["embeddings after 60 epochs"]["default kernel"]["reports"]
+
+    def auroc(name):
+        return f"{usual[name]['auroc']['mean']:.3f}"
+
+    def ratio(name):
+        return "{median:.2f} ({low:.2f} to {high:.2f})".format(**usual[name]["ratio"])
+
+    def tau(name):
+        values = [row[name] for row in power]
+        return f"{np.mean(values):.2f}", f"({min(values):.2f})"
+
+    ours, logistic, neighbours = usual
+    mean, worst = tau("order")
+    words = [
+        f"{auroc(logistic)} (logistic), {auroc(neighbours)} (neighbours) | **{auroc(ours)}**",
+        ratio(logistic),
+        ratio(ours).replace("1.00 (", "**1.00** ("),
+        f"agreement {crowds['agreement']['value']:.3f}",
+        f"Dawid-Skene {crowds['dawid_skene']['value']:.3f}",
+        "**{value:.3f}** [{low:.3f}, {high:.3f}]".format(**crowds["log_score"]),
+        f"F1 {boundary[ours]['f1']['mean']:.2f} against\n{boundary[logistic]['f1']['mean']:.2f}",
+        f"{covered['left_out']:.0%} of all annotators",
+        f"{min(one['left_out'] for one in covered['crowds'].values()):.0%} in the worst crowd",
+        f"published score {' '.join(tau('plugin_order'))} | **{mean}** {worst}",
+        ", ".join(f"{100 * one['keeps']:.0f}" for one in found["demo"]["reports"][:-1])
+        + " and 50%",
+        ", ".join(f"{100 * one['keeps']:.0f}" for one in list(paid.values())[:-1]) + " and 62%",
+    ]
+    readme = (runner.HERE.parent / "README.md").read_text()
+    plain = readme.replace("\n", " ")
+    for each in words:
+        short = re.sub(r"\b0(?=\.\d)", "", each).replace("\n", " ")
+        assert short in plain, short

@@ -2,16 +2,10 @@
 
 import importlib
 import pkgutil
-import re
 import subprocess
 import sys
-from pathlib import Path
-
-import pytest
 
 import jgram
-
-ROOT = Path(__file__).parents[1]
 
 
 def test_import_is_light_and_leaves_jax_as_it_is():
@@ -43,14 +37,6 @@ def test_everything_public_is_documented_with_an_example():
         module = sys.modules[getattr(thing, "__module__", "jgram")]
         if callable(thing) and not isinstance(thing, type) and module.__name__ != "jgram.kernels":
             assert ">>>" in thing.__doc__, name
-
-
-@pytest.mark.parametrize(
-    "block", re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
-)
-def test_the_readme_runs(block, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    exec(compile(block, "README.md", "exec"), {})
 
 
 def test_no_name_is_a_submodule_s_and_something_else():

@@ -15,7 +15,7 @@ __all__ = ["COMMANDS", "app"]
 # To add a command: its name here, and its file.
 COMMANDS = ("score", "rank", "issues", "annotators", "encode", "demo")
 
-app = typer.Typer(
+app: typer.Typer = typer.Typer(
     help="How reliable is reported data when nobody can check it?",
     epilog="Exit codes: 0 an answer, 1 not finished, 2 wrong input, 3 the data cannot tell.",
     no_args_is_help=True,

@@ -202,7 +202,9 @@ class Convolution(nnx.Module):
         self, channels: int, out: int, size: int, stride: int, dtype: Any, *, rngs: nnx.Rngs
     ):
         initial = nnx.initializers.variance_scaling(2.0, "fan_out", "normal")
-        self.kernel = nnx.Param(initial(rngs.params(), (size, size, channels, out)))
+        self.kernel: nnx.Param[Array] = nnx.Param(
+            initial(rngs.params(), (size, size, channels, out))
+        )
         self.stride = stride
         self.dtype = dtype
 
@@ -215,17 +217,17 @@ class Block(nnx.Module):
     """Two 3x3 convolutions around an identity (or, where the shape changes, 1x1) shortcut."""
 
     def __init__(self, channels: int, out: int, stride: int, dtype: Any, *, rngs: nnx.Rngs):
-        self.first = Convolution(channels, out, 3, stride, dtype, rngs=rngs)
-        self.first_norm = _norm(out, dtype, rngs)
-        self.second = Convolution(out, out, 3, 1, dtype, rngs=rngs)
-        self.second_norm = _norm(out, dtype, rngs)
+        self.first: Convolution = Convolution(channels, out, 3, stride, dtype, rngs=rngs)
+        self.first_norm: nnx.BatchNorm = _norm(out, dtype, rngs)
+        self.second: Convolution = Convolution(out, out, 3, 1, dtype, rngs=rngs)
+        self.second_norm: nnx.BatchNorm = _norm(out, dtype, rngs)
         shortcut = []
         if stride != 1 or channels != out:
             shortcut = [
                 Convolution(channels, out, 1, stride, dtype, rngs=rngs),
                 _norm(out, dtype, rngs),
             ]
-        self.shortcut = nnx.Sequential(*shortcut)
+        self.shortcut: nnx.Sequential = nnx.Sequential(*shortcut)
 
     def __call__(self, images: Array) -> Array:
         hidden = jax.nn.relu(self.first_norm(self.first(images)))
@@ -266,8 +268,9 @@ class Encoder(nnx.Module):
         a = architecture
         dtype = jnp.dtype(a.dtype)
         self.architecture = a
-        self.stem = Convolution(3, a.widths[0], a.stem, 2 if a.stem == 7 else 1, dtype, rngs=rngs)
-        self.stem_norm = _norm(a.widths[0], dtype, rngs)
+        stride = 2 if a.stem == 7 else 1
+        self.stem: Convolution = Convolution(3, a.widths[0], a.stem, stride, dtype, rngs=rngs)
+        self.stem_norm: nnx.BatchNorm = _norm(a.widths[0], dtype, rngs)
         blocks = []
         channels = a.widths[0]
         for stage, width in enumerate(a.widths):
@@ -275,9 +278,9 @@ class Encoder(nnx.Module):
                 stride = 2 if stage and not block else 1
                 blocks.append(Block(channels, width, stride, dtype, rngs=rngs))
                 channels = width
-        self.blocks = nnx.List(blocks)
-        self.hidden = _linear(channels, channels, dtype, rngs)
-        self.projection = _linear(channels, a.projection, dtype, rngs)
+        self.blocks: nnx.List[Block] = nnx.List(blocks)
+        self.hidden: nnx.Linear = _linear(channels, channels, dtype, rngs)
+        self.projection: nnx.Linear = _linear(channels, a.projection, dtype, rngs)
 
     def __call__(
         self, images: Float[Array, "n h h 3"]

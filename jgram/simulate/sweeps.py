@@ -64,7 +64,9 @@ def table_log_score(table: Num[Array, "m d"]) -> Float[Array, ""]:
     return log_determinant_of_sums(table.T / jnp.sum(table))
 
 
-def trial_key(key: Key[Array, ""], cell: Int[Array, ""] | int, number: Int[Array, ""] | int):
+def trial_key(
+    key: Key[Array, ""], cell: Int[Array, ""] | int, number: Int[Array, ""] | int
+) -> Key[Array, ""]:
     """The key of one trial of one cell of a sweep: ``fold_in(fold_in(key, cell), number)``.
 
     Args:
