@@ -550,7 +550,7 @@ def test_a_public_crowd_is_ranked_better_than_by_agreement(shared_data):
 def test_readings_are_drawn_with_intervals_and_answers():
     figure = pytest.importorskip("matplotlib.figure").Figure()
     axes = figure.subplots()
-    from jgram.cli.plots import plot_annotators
+    from jgram.plots import plot_annotators
 
     bounds = [(-0.5, -0.1), (np.nan, np.nan)]
     plot_annotators(axes, ["ann", "b$b"], [-0.3, np.nan], bounds, [120, 7], average=-0.4)

@@ -154,6 +154,7 @@ def test_the_json_is_the_result(jgram, folder):
     line = "rank visits.csv --report bad --report good --observation symptom --json --seed 3"
     record = strict(jgram(line).stdout)
     source = record.pop("source")
+    assert record.pop("schema") == "jgram/ranking/1"
     assert source["seed"] == 3
     assert source["observations"] == ["symptom"]
     table = pd.read_csv(folder / "visits.csv")
@@ -342,7 +343,7 @@ def test_numbers_are_read_with_the_option(jgram):
 def test_plots_are_written(jgram, folder, suffix):
     reports = "--report bad --report good --report same"
     result = jgram(f"rank visits.csv {reports} --observation symptom --plot ranking.{suffix}")
-    assert f"plot in ranking.{suffix}" in result.stdout
+    assert f"written: ranking.{suffix}" in result.stdout
     start = (folder / f"ranking.{suffix}").read_bytes()[:60]
     assert start.startswith({"png": b"\x89PNG", "svg": b"<?xml"}[suffix])
 
@@ -677,6 +678,7 @@ def test_demo_cannot_tell_table_1_and_can_tell_labels_of_images(jgram, folder):
     for name in ("jgram-demo.png", "jgram-demo-images.png"):
         assert (folder / name).read_bytes().startswith(b"\x89PNG")
     record = strict(jgram("demo --json").stdout)
+    assert record.pop("schema") == "jgram/demo/1"
     names = {part: [r["name"] for r in record[part]["reports"]] for part in record}
     assert sorted(names["employment"]) == sorted(TABLE_1)
     assert names["images"] == [f"{share}% replaced" for share in (0, 15, 30, 50)]

@@ -120,7 +120,7 @@ def test_the_records_that_were_flipped_are_shown_with_their_own_columns(jgram, f
             assert row[name] == original[name], name
     for row in found[:4]:
         assert row["suggested"] == NAMES[TRUTH[int(row["row"])]]
-        assert 0.5 < float(row["confidence"]) <= 1
+        assert 0.5 < float(row["wrong"]) <= 1
         assert float(row["margin"]) < 0
         shown = next(x for x in result.stdout.splitlines() if x.split()[:1] == [row["row"]])
         assert row["level"] in shown.split()
@@ -156,7 +156,7 @@ def test_files_of_other_formats(jgram, folder):
     line = "issues visits.npz --report diagnosis --observation level --to-check 5 --out found.csv"
     assert jgram(line).exit_code == 0
     assert list(rows_of(folder / "found.csv")[0]) == [
-        "row", "label", "suggested", "confidence", "margin", "right", "level",
+        "row", "label", "suggested", "wrong", "margin", "right", "level",
     ]  # fmt: skip
 
 

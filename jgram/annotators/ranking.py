@@ -21,10 +21,11 @@ normal test corrected for the number of others (Bonferroni).
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from statistics import NormalDist
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
+from jgram import display
 from jgram.annotators.answers import Answers, answers_from_matrix
 from jgram.annotators.collusion import CollusionSearch, find_collusion
 from jgram.annotators.readings import (
@@ -41,6 +42,9 @@ from jgram.annotators.readings import (
 )
 from jgram.findings import Finding
 from jgram.uncertainty import normal_quantile
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = [
     "Annotator",
@@ -137,6 +141,7 @@ class AnnotatorRanking:
         findings: What to know before acting.
     """
 
+    SCHEMA: ClassVar[str] = "jgram/annotators/1"
     annotators: tuple[Annotator, ...]
     by: By
     question: str
@@ -175,6 +180,27 @@ class AnnotatorRanking:
     def records(self) -> list[dict[str, Any]]:
         """One flat row an annotator, best first, for a table or a file."""
         return [_row(a) for a in self.annotators]
+
+    def __str__(self) -> str:
+        """What ``jgram annotators`` shows."""
+        return display.to_text(display.annotators_view(self))
+
+    def _repr_html_(self) -> str:
+        return display.to_html(display.annotators_view(self))
+
+    def to_frame(self, library: str | None = None) -> Any:
+        """One row an annotator, best first; of ``"pandas"``, ``"polars"`` or ``"pyarrow"``."""
+        return display.to_frame(display.columns(self.records()), library)
+
+    def to_json(self) -> str:
+        """All of it as JSON, which :func:`jgram.load` reads."""
+        return display.to_json(self)
+
+    def plot(self) -> "Figure":
+        """The picture that ``jgram annotators --plot`` draws: a matplotlib figure."""
+        from jgram.plots import annotators_figure
+
+        return annotators_figure(self)
 
 
 @dataclass(frozen=True)

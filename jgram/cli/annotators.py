@@ -8,11 +8,12 @@ from typer import Option
 
 from jgram.cli.options import Confidence, Input, Listing, Missing
 from jgram.cli.process import CANNOT_TELL
-from jgram.cli.show import columns_of, progress, say, say_error, say_finding, say_json, say_table
+from jgram.cli.show import progress, say, say_error, say_json, say_view
 from jgram.cli.write import check_target, to_text, write_records
+from jgram.display import annotators_view, to_json
 
 if TYPE_CHECKING:
-    from jgram.annotators import AnnotatorRanking, Answers, Reading
+    from jgram.annotators import Answers
 
 __all__ = ["run"]
 
@@ -77,13 +78,12 @@ def run(
     check_figure(plot)
     with progress("ranking annotators"):
         from jgram.annotators import infer_labels, rank_annotators
-        from jgram.data import to_data
 
         columns = (item, annotator, label)
         given = _answers(source, columns, answers, repeats.value)
         reading: Any = by.value.replace("-", "_")
         found = rank_annotators(given, by=reading, incentive=incentive, confidence=confidence)
-        text = to_text({"source": {"file": str(source.file)}, **to_data(found)})
+        text = to_json(found, source={"file": str(source.file)})
         write_records(listing.out, text, found.records())
         if labels_out is not None:
             rows = infer_labels(given).records()
@@ -95,7 +95,7 @@ def run(
         if not found.separated:
             say_error(found.conclusion)
     else:
-        _say(found, listing.limit)
+        say_view(annotators_view(found, limit=listing.limit))
         for path in (listing.out, labels_out, plot):
             if path is not None:
                 say(f"written: {path}", "dim")
@@ -124,36 +124,3 @@ def _answers(
         abstain=listed(source.abstain, label) or (),
         missing="raise" if source.missing is Missing.RAISE else "drop",
     )
-
-
-def _say(found: "AnnotatorRanking", limit: int) -> None:
-    """The table, what to know before acting, the conclusion."""
-    say(f"{len(found.annotators)} annotators, {len(found.classes)} classes")
-    say(f"ranked by {found.by.replace('_', ' ')}: {found.question}\n")
-    partly = any(one.coverage < 1.0 for one in found.annotators)
-    shown = [
-        {
-            "annotator": one.name,
-            "rank": f"{one.rank} [{one.rank_interval[0]}, {one.rank_interval[1]}]",
-            "answers": one.answers,
-            **({"coverage": f"{one.coverage:.0%}"} if partly else {}),
-            "log_score": _reading(one.log_score, found.by == "log_score"),
-            "determinant": _reading(one.determinant, found.by == "determinant"),
-            "accuracy": _reading(one.accuracy, True),
-            "remarks": ", ".join(one.remarks),
-        }
-        for one in found.annotators[:limit]
-    ]
-    if shown:
-        heads = dict.fromkeys(shown[0], False)
-        say_table(columns_of(shown, **{**heads, "annotator": True, "remarks": True}))
-    for finding in found.findings:
-        say_finding(finding)
-    say(found.conclusion, "bold")
-
-
-def _reading(reading: "Reading | None", with_interval: bool) -> str:
-    if reading is None:
-        return "none"
-    bounds = f" [{reading.low:.2f}, {reading.high:.2f}]" if with_interval else ""
-    return f"{reading.value:.2f}{bounds}"

@@ -8,16 +8,9 @@ from typer import Option
 
 from jgram.cli.options import Input, Listing, Missing, Observed
 from jgram.cli.process import CANNOT_TELL
-from jgram.cli.show import (
-    Column,
-    progress,
-    say,
-    say_error,
-    say_finding,
-    say_json,
-    say_table,
-)
+from jgram.cli.show import progress, say, say_error, say_json, say_view
 from jgram.cli.write import check_target, to_text, write_records
+from jgram.display import issues_view, suspects
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,8 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["run"]
 
 _VERDICTS = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
-_SHOWN_COLUMNS, _SHOWN_CHARACTERS = 8, 32
-_SHOWN_CLASSES, _MOST_IMAGES = 20, 100
+_SHOWN_COLUMNS, _SHOWN_CLASSES, _MOST_IMAGES = 8, 20, 100
 
 
 def run(
@@ -108,6 +100,7 @@ def run(
         own = [{name: cell[places[row]] for name, cell in cells.items()} for row in chosen]
         text = to_text(
             {
+                "schema": found.SCHEMA,
                 "source": {
                     "file": str(source.file),
                     "observations": observed.observation,
@@ -140,9 +133,13 @@ def run(
         if undecided:
             say_error(found.conclusion)
     else:
-        _say(found, notes, listing.limit)
+        say_view(issues_view(found, notes=notes, limit=max(listing.limit, _SHOWN_CLASSES)))
         shown = [name for name in observed.observation if name in cells]
-        _say_records(records[: listing.limit], own, shown)
+        first = own[: listing.limit]
+        beside = {name: [mine[name] for mine in first] for name in shown[:_SHOWN_COLUMNS]}
+        say_view(suspects(records[: listing.limit], beside))
+        if first and len(shown) > _SHOWN_COLUMNS:
+            say(f"{len(shown) - _SHOWN_COLUMNS} more observations: --out writes all", "dim")
         _say_next(found, to_check, listing.out)
         for path in (listing.out, plot):
             if path is not None:
@@ -253,71 +250,7 @@ def _beside(record: Mapping[str, Any], own: Mapping[str, Any], report: str) -> d
 
 
 def _title(record: Mapping[str, Any]) -> str:
-    return (
-        f"{record['label']} → {record['suggested']}\n"
-        f"row {record['row']}, {record['confidence']:.0%}"
-    )
-
-
-def _say(found: "LabelIssues", notes: Sequence[str], limit: int) -> None:
-    say(f"{found.num_records} records, {len(found.classes)} classes")
-    say(found.observations)
-    for note in notes:
-        say(note, "dim")
-    for finding in found.findings:
-        say_finding(finding)
-    say(found.conclusion, "bold")
-    say()
-    classes = [
-        {
-            "class": one.name,
-            "records": one.count,
-            "issues": one.issues,
-            "mean confidence": f"{one.mean_wrong:.0%}",
-            "mostly suggested": one.confused_with or "",
-        }
-        for one in found.by_class()[: max(limit, _SHOWN_CLASSES)]
-    ]
-    _say_table(classes, numbers=("records", "issues", "mean confidence"))
-
-
-def _say_records(
-    records: Sequence[Mapping[str, Any]], own: Sequence[Mapping[str, Any]], shown: Sequence[str]
-) -> None:
-    """The rows, each with what was observed of it."""
-    if not records:
-        return
-    taken = {"row", "label", "suggested", "confidence"}
-    lines = [
-        {
-            "row": record["row"],
-            "label": record["label"],
-            "suggested": record["suggested"],
-            "confidence": f"{record['confidence']:.0%}",
-        }
-        | {
-            f"{name} " if name in taken else name: _shortened(mine[name])
-            for name in shown[:_SHOWN_COLUMNS]
-        }
-        for record, mine in zip(records, own, strict=False)
-    ]
-    _say_table(lines, numbers=("row", "confidence"))
-    if len(shown) > _SHOWN_COLUMNS:
-        say(f"{len(shown) - _SHOWN_COLUMNS} more observations: --out writes all", "dim")
-
-
-def _say_table(lines: Sequence[Mapping[str, Any]], numbers: Sequence[str]) -> None:
-    say_table(
-        [
-            Column(head.strip(), [str(line[head]) for line in lines], name=head not in numbers)
-            for head in lines[0]
-        ]
-    )
-
-
-def _shortened(value: Any) -> str:
-    text = "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
-    return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 1] + "…"
+    return f"{record['label']} → {record['suggested']}\nrow {record['row']}, {record['wrong']:.0%}"
 
 
 def _say_next(found: "LabelIssues", to_check: int | None, out: Path | None) -> None:
