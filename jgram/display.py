@@ -28,6 +28,7 @@ __all__ = [
     "View",
     "annotators_view",
     "columns",
+    "grouped_findings",
     "issues_view",
     "ranking_rows",
     "ranking_view",
@@ -41,6 +42,7 @@ __all__ = [
     "to_json",
     "to_record",
     "to_text",
+    "undecided",
     "visible",
 ]
 
@@ -145,7 +147,7 @@ def ranking_view(
         ),
         *_findings_of([x.published for x in reports], found),
         *(
-            Line(_undecided(pair), "dim")
+            Line(undecided(pair), "dim")
             for pair in found.pairs
             if not pair.separated and pair.better not in found.inside_noise
         ),
@@ -266,10 +268,19 @@ def _published(reports: "Sequence[ScoreReport]", counts_scale: bool) -> list[Col
     return columns
 
 
-def _findings_of(
+def grouped_findings(
     reports: "Sequence[ScoreReport]", ranking: "Ranking | None" = None
-) -> Iterator[Line]:
-    """The findings of reports, those that reports share in one line, then the ranking's."""
+) -> "list[tuple[Finding, str]]":
+    """The findings of reports, those that reports share as one, then the ranking's.
+
+    Args:
+        reports: Whose findings.
+        ranking: The ranking they are of, if any: then messages name the report.
+
+    Returns:
+        Each finding and what it says.
+    """
+    found = []
     shared: dict[tuple[str, str, int], list[tuple[str, Any]]] = {}
     for report in reports:
         alike = Counter()
@@ -281,9 +292,15 @@ def _findings_of(
         (first, finding), others = group[0], [report for report, _ in group[1:]]
         where = f"{first}: " if ranking else ""
         also = f" (also {', '.join(others)})" if others else ""
-        yield _finding(finding, f"{where}{finding.message}{also}")
-    for finding in ranking.findings if ranking else ():
-        yield _finding(finding)
+        found.append((finding, f"{where}{finding.message}{also}"))
+    return found + [(finding, finding.message) for finding in (ranking.findings if ranking else ())]
+
+
+def _findings_of(
+    reports: "Sequence[ScoreReport]", ranking: "Ranking | None" = None
+) -> Iterator[Line]:
+    for finding, message in grouped_findings(reports, ranking):
+        yield _finding(finding, message)
 
 
 def _finding(finding: "Finding", message: str | None = None) -> Line:
@@ -293,7 +310,7 @@ def _finding(finding: "Finding", message: str | None = None) -> Line:
     return Line(f"{finding.level} {text}", style)
 
 
-def _undecided(pair: "PairComparison") -> str:
+def undecided(pair: "PairComparison") -> str:
     """What would decide a pair that is not separated."""
     names = f"{pair.better} and {pair.worse} cannot be told apart"
     if pair.records_needed is None:

@@ -68,7 +68,7 @@ def scores_figure(reports: "Sequence[ScoreReport]") -> "Figure":
     Args:
         reports: What :func:`jgram.score` gave.
     """
-    drawing, (axes,) = figure(7, 1.6 + 0.5 * max(3, len(reports)))
+    drawing, (axes,) = figure(7.0, 1.6 + 0.5 * max(3, len(reports)))
     plot_scores(
         axes,
         [report.name for report in reports],

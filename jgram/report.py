@@ -644,7 +644,7 @@ def _record(
         standard_error=found.standard_error if bounded else None,
         interval=found.interval(confidence) if bounded else None,
         confidence=confidence,
-        bias=found.bias,
+        bias=None if found.bias is None else float(found.bias),
         rank=found.rank,
         seen=seen,
         noise_p_value=p_value,
