@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import jax
 import numpy as np
 
-from jgram import display
+import jgram.display as display
 from jgram.audit import audit, audit_sample
 from jgram.binding import bind_observations, input_finding, leak_finding
 from jgram.data import check_aligned, drop_missing, encode_reports, find_leaks

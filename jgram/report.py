@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.stats import norm
 
-from jgram import display
+import jgram.display as display
 from jgram.alignment import align
 from jgram.arrays import Array, Key
 from jgram.binding import Bound, bind

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from jgram import display
+import jgram.display as display
 from jgram.annotators.answers import Answers, answers_from_matrix
 from jgram.annotators.collusion import CollusionSearch, find_collusion
 from jgram.annotators.readings import (
