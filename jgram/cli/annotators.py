@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 __all__ = ["run"]
 
 
+_ITEM, _ANNOTATOR, _LABEL = "item", "annotator", "label"
+
+
 class By(StrEnum):
     """What annotators are ranked by."""
 
@@ -38,9 +41,9 @@ class Repeats(StrEnum):
 def run(
     source: Input,
     listing: Listing,
-    item: Annotated[str, Option(help="Column that names the item.")] = "item",
-    annotator: Annotated[str, Option(help="Column that names the annotator.")] = "annotator",
-    label: Annotated[str, Option(help="Column of the labels.")] = "label",
+    item: Annotated[str, Option(help="Column that names the item.")] = _ITEM,
+    annotator: Annotated[str, Option(help="Column that names the annotator.")] = _ANNOTATOR,
+    label: Annotated[str, Option(help="Column of the labels.")] = _LABEL,
     answers: Annotated[
         str | None,
         Option(help="Instead: array [items, annotators] of an npz, -1 for no answer or abstained."),
@@ -63,11 +66,16 @@ def run(
 ) -> int:
     """Rank annotators by their peers' answers: no truth needed, one row for each answer.
 
+    FILE may also be the JSON export of Label Studio: --label is then the name of its choices, and
+    --item a field of the task's data.
+
     Examples:
 
         jgram annotators answers.csv --item image --annotator worker --label answer
 
         jgram annotators votes.csv --abstain skip --by accuracy --labels-out labels.csv
+
+        jgram annotators label-studio.json --by accuracy
 
         jgram annotators answers.npz --answers answers --out annotators.csv --plot them.png
     """
@@ -106,9 +114,31 @@ def _answers(
     source: Input, columns: tuple[str, str, str], matrix: str | None, repeats: Any
 ) -> "Answers":
     """The answers of the file, from its columns or its matrix."""
-    from jgram.annotators import answers_from_columns, answers_from_matrix
+    from jgram.annotators import (
+        answers_from_columns,
+        answers_from_label_studio,
+        answers_from_matrix,
+    )
     from jgram.cli.read import listed, read_raw
 
+    missing = "raise" if source.missing is Missing.RAISE else "drop"
+    if source.file.suffix.lower() == ".json":
+        item, annotator, label = columns
+        if annotator != _ANNOTATOR or matrix is not None:
+            option = "--answers" if matrix is not None else "--annotator"
+            raise ValueError(
+                f"{option}: expected a table or an array, got a Label Studio export, which names "
+                "annotators by completed_by"
+            )
+        return answers_from_label_studio(
+            source.file,
+            item=None if item == _ITEM else item,
+            label=None if label == _LABEL else label,
+            classes=listed(source.classes, []),
+            repeats=repeats,
+            abstain=listed(source.abstain, []) or (),
+            missing=missing,
+        )
     if matrix is not None:
         if source.classes is not None:
             raise ValueError(
@@ -122,5 +152,5 @@ def _answers(
         classes=listed(source.classes, label),
         repeats=repeats,
         abstain=listed(source.abstain, label) or (),
-        missing="raise" if source.missing is Missing.RAISE else "drop",
+        missing=missing,
     )
