@@ -7,12 +7,14 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
 import jax
+import jsonschema
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -23,7 +25,8 @@ from jgram import kernels
 from jgram.cli import main
 from tests.components import Cosine, Laplacian
 
-HANDED = Path(__file__).parents[2] / "shared" / "data"
+ROOT = Path(__file__).parents[1]
+HANDED = ROOT.parent / "shared" / "data"
 
 
 FLIPPED = [5, 77, 201]
@@ -113,12 +116,20 @@ def jgram(folder, monkeypatch, capsys, unchecked):
 
 
 def strict(text: str):
-    """Parsed JSON that holds neither NaN nor Infinity."""
+    """Parsed JSON that holds neither NaN nor Infinity, and is what its schema says."""
 
     def refuse(constant):
         raise AssertionError(constant)
 
-    return json.loads(text, parse_constant=refuse)
+    record = json.loads(text, parse_constant=refuse)
+    jsonschema.validate(record, load_schema(record["schema"].split("/")[1]))
+    return record
+
+
+@lru_cache
+def load_schema(name):
+    """As a program without jgram reads it."""
+    return json.loads((ROOT / "jgram" / "schemas" / f"{name}.json").read_text())
 
 
 # Answers ------------------------------------------------------------------------------------
@@ -612,6 +623,11 @@ def examples(jgram, folder, tmp_path, monkeypatch):
     text = (folder / "answers.csv").read_text().replace("item,who,label", "image,worker,answer")
     (tmp_path / "answers.csv").write_text(text)
     (tmp_path / "votes.csv").write_text((folder / "votes.csv").read_text())
+    tasks = [{"id": i, "data": {}, "annotations": [
+        {"completed_by": 3 + j, "result": [{"from_name": "kind", "value": {"choices": [choice]}}]}
+        for j, choice in enumerate(("cat", "dog", "cat") if i % 2 else ("dog", "dog", "cat"))]}
+        for i in range(20)]  # fmt: skip
+    (tmp_path / "label-studio.json").write_text(json.dumps(tasks))
     (tmp_path / "answers.npz").write_bytes((folder / "matrix.npz").read_bytes())
     with np.load(folder / "images.npz") as images:
         np.savez(tmp_path / "labels.npz", answers=images["labels"], features=images["embedding"])

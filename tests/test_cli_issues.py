@@ -4,12 +4,14 @@ import csv
 import json
 from typing import NamedTuple
 
+import jsonschema
 import numpy as np
 import pytest
 from PIL import Image
 from pyarrow import parquet as pq
 from pyarrow import table as arrow_table
 
+from jgram import schema
 from jgram.cli import main
 
 ROWS, UNLABELLED, FLIPPED = 120, [7, 50], [5, 33, 77, 101]
@@ -130,6 +132,7 @@ def test_the_records_that_were_flipped_are_shown_with_their_own_columns(jgram, f
 def test_json_has_the_record_the_classes_and_the_rows_of_the_file(jgram, folder):
     result = jgram(f"{LINE} --json --out found.json")
     record = json.loads(result.stdout, parse_constant=pytest.fail)
+    jsonschema.validate(record, schema("issues"))
     assert record == json.loads((folder / "found.json").read_text())
     assert record["name"] == "diagnosis"
     assert record["num_records"] == 118
