@@ -28,6 +28,7 @@ __all__ = [
     "View",
     "annotators_view",
     "columns",
+    "finding_line",
     "grouped_findings",
     "issues_view",
     "ranking_rows",
@@ -127,7 +128,10 @@ def ranking_view(
         counts_scale: Whether to show the published score of counts too.
     """
     reports = found.reports
-    ranks = [_span(x.first_rank, x.last_rank) for x in reports]
+    ranks = [
+        f"{x.first_rank}" if x.first_rank == x.last_rank else f"{x.first_rank}-{x.last_rank}"
+        for x in reports
+    ]
     columns = [
         Column("report", [x.name for x in reports], name=True),
         Column(f"keeps of the best\n{found.confidence:.0%} interval", [_keeps(x) for x in reports]),
@@ -168,7 +172,7 @@ def issues_view(found: "LabelIssues", *, notes: Sequence[str] = (), limit: int =
         Line(f"{found.num_records} records, {len(found.classes)} classes"),
         Line(found.observations),
         *(Line(note, "dim") for note in notes),
-        *map(_finding, found.findings),
+        *map(finding_line, found.findings),
         Line(found.conclusion, "bold"),
         Line(),
         [
@@ -221,7 +225,7 @@ def annotators_view(found: "AnnotatorRanking", *, limit: int = _SHOWN) -> View:
     partly = any(one.coverage < 1.0 for one in found.annotators)
     columns = [
         Column("annotator", [str(one.name) for one in listed], name=True),
-        Column("rank", [_span(*one.rank_interval, one.rank) for one in listed]),
+        Column("rank", [f"{one.rank} [{one.first_rank}, {one.last_rank}]" for one in listed]),
         Column("answers", [str(one.answers) for one in listed]),
         *([Column("coverage", [f"{one.coverage:.0%}" for one in listed])] if partly else []),
         *(
@@ -242,7 +246,7 @@ def annotators_view(found: "AnnotatorRanking", *, limit: int = _SHOWN) -> View:
         Line(f"ranked by {found.by.replace('_', ' ')}: {found.question}"),
         Line(),
         *([columns] if listed else []),
-        *map(_finding, found.findings),
+        *map(finding_line, found.findings),
         Line(found.conclusion, "bold"),
     ]
 
@@ -300,10 +304,10 @@ def _findings_of(
     reports: "Sequence[ScoreReport]", ranking: "Ranking | None" = None
 ) -> Iterator[Line]:
     for finding, message in grouped_findings(reports, ranking):
-        yield _finding(finding, message)
+        yield finding_line(finding, message)
 
 
-def _finding(finding: "Finding", message: str | None = None) -> Line:
+def finding_line(finding: "Finding", message: str | None = None) -> Line:
     """A finding in the colour of its level."""
     style = {"fatal": "red", "warning": "yellow"}.get(finding.level, "")
     text = f"{finding.name}: {message or finding.message}; {finding.advice}"
@@ -319,13 +323,6 @@ def undecided(pair: "PairComparison") -> str:
     if more <= 0:
         return f"{names} once all pairs are looked at together (p = {pair.adjusted_p_value:.3f})"
     return f"{names}; about {float(f'{more:.2g}'):,.0f} more records like these would"
-
-
-def _span(first: int, last: int, rank: int | None = None) -> str:
-    """A rank with its interval, or the ranks that the data leave."""
-    if rank is not None:
-        return f"{rank} [{first}, {last}]"
-    return f"{first}" if first == last else f"{first}-{last}"
 
 
 def _keeps(report: "RankedReport") -> str:

@@ -250,7 +250,12 @@ def plot_scores(
         axes.vlines(mean, rows - 0.31, rows + 0.31, color="white", lw=1.5)
     axes.hlines(rows, low, high, color=_SCORE, lw=2.2)
     axes.plot(
-        values[scored], rows, "o", color=_SCORE, ms=7, label=f"log score, {confidence:.0%} interval"
+        values[scored],
+        rows,
+        "o",
+        color=_SCORE,
+        ms=7,
+        label=f"published log score, {confidence:.0%} interval",
     )
     if len(scored):  # intervals far wider than all else run out of the picture
         least, most = np.min(marks), np.max(marks)
@@ -262,7 +267,7 @@ def plot_scores(
                       xycoords=("axes fraction", "data"))  # fmt: skip
     axes.set_yticks(range(len(order)), _literal(names[int(i)] for i in order))
     axes.set_ylim(-0.6, len(order) - 0.4)
-    axes.set_xlabel("log score")
+    axes.set_xlabel("published log score")
     axes.grid(axis="x", color="#e3e6ea", lw=0.8)
     axes.set_axisbelow(True)
     axes.spines[["top", "right", "left"]].set_visible(False)

@@ -70,7 +70,7 @@ class ScoreReport:
         confidence: Confidence level of the interval.
         bias: Jackknife estimate for the log score, not subtracted; ``None`` where it cannot be
             told.
-        rank: Numerical rank of the Gram matrix; the score is 0 below ``num_classes``.
+        gram_rank: Numerical rank of the Gram matrix; the score is 0 below ``num_classes``.
         seen: How many of the ``d - 1`` directions between classes the observations show of this
             report, no record speaking for itself. Where it is far below, most of the score is the
             volume of noise.
@@ -94,7 +94,7 @@ class ScoreReport:
     interval: tuple[float, float] | None
     confidence: float
     bias: float | None
-    rank: int
+    gram_rank: int
     seen: float
     noise_p_value: float
     normalised_score: float
@@ -645,7 +645,7 @@ def _record(
         interval=found.interval(confidence) if bounded else None,
         confidence=confidence,
         bias=None if found.bias is None else float(found.bias),
-        rank=found.rank,
+        gram_rank=found.rank,
         seen=seen,
         noise_p_value=p_value,
         normalised_score=d * exp(value / (2 * d)) if known else 0.0,

@@ -303,7 +303,7 @@ def test_better_and_chance_exclude_each_other():
     assert all(a.p_value < 0.05 for a in ranking.annotators if a.standing == "better")
     for a in ranking.annotators:
         assert not {"better", "cannot be told from chance"} <= set(a.remarks)
-        assert a.rank_interval[0] <= a.rank <= a.rank_interval[1]
+        assert a.first_rank <= a.rank <= a.last_rank
 
 
 def test_renaming_needs_evidence():

@@ -221,7 +221,7 @@ def test_score_says_what_the_number_is_worth(jgram):
     ):
         assert words in result.stdout
     record = strict(jgram("score visits.csv --report good --observation symptom --json").stdout)
-    assert record["rank"] == record["num_classes"] == 3
+    assert record["gram_rank"] == record["num_classes"] == 3
     assert set(record["class_counts"]) == {"cold", "flu", "[well]"}
 
 
@@ -324,16 +324,16 @@ def test_order_finds_a_block_length_of_its_own(jgram, folder):
     assert "records in order of time, judged in blocks of 10" in shown
 
 
-def test_buckets_and_their_edges_are_told(jgram):
+def test_bins_and_their_edges_are_told(jgram):
     line = "score visits.csv --report good --observation level"
     result = jgram(f"{line} --observation-bins 4")
-    assert "level: 4 buckets, cut at" in result.stdout
+    assert "level: 4 bins, cut at" in result.stdout
     assert "kernel delta(num_outcomes=4)" in result.stdout
     level = np.loadtxt("visits.csv", delimiter=",", skiprows=1, usecols=6)
     edges = ", ".join(f"{edge:g}" for edge in np.quantile(level, [0.25, 0.5, 0.75]))
     assert f"cut at {edges}\n" in result.stdout
     result = jgram("score visits.csv --report level --observation rain --bins 3 --kernel rbf")
-    assert "level: 3 buckets" in result.stdout
+    assert "level: 3 bins" in result.stdout
     assert "rain: " not in result.stdout
 
 
@@ -347,7 +347,7 @@ def test_numbers_are_read_with_the_option(jgram):
     assert result.exit_code == 0, result.stderr
     line = "rank comma.csv --report a --report b --observation c --observation-bins 2"
     assert "--decimal ','" in jgram(line).stderr
-    assert "c: 2 buckets, cut at 2.5\n" in jgram(f"{line} --decimal ,").stdout
+    assert "c: 2 bins, cut at 2.5\n" in jgram(f"{line} --decimal ,").stdout
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg"])
@@ -716,7 +716,7 @@ def test_image_features_give_a_full_rank_score(jgram):
     path = HANDED / "crowd_labelme" / "labelme_crowd.npz"
     result = jgram(f"score {path} --report truth_train --observation vgg_train --json")
     record = strict(result.stdout)
-    assert record["rank"] == 8
+    assert record["gram_rank"] == 8
     assert np.isfinite(record["log_score"])
 
 

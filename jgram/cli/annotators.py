@@ -41,27 +41,54 @@ class Repeats(StrEnum):
 def run(
     source: Input,
     listing: Listing,
-    item: Annotated[str, Option(help="Column that names the item.")] = _ITEM,
-    annotator: Annotated[str, Option(help="Column that names the annotator.")] = _ANNOTATOR,
-    label: Annotated[str, Option(help="Column of the labels.")] = _LABEL,
+    item: Annotated[
+        str, Option(help="Column that names the item.", rich_help_panel="Input")
+    ] = _ITEM,
+    annotator: Annotated[
+        str, Option(help="Column that names the annotator.", rich_help_panel="Input")
+    ] = _ANNOTATOR,
+    label: Annotated[str, Option(help="Column of the labels.", rich_help_panel="Input")] = _LABEL,
     answers: Annotated[
         str | None,
-        Option(help="Instead: array [items, annotators] of an npz, -1 for no answer or abstained."),
+        Option(
+            help="Instead: array of an npz, a row an item, a column an annotator, -1 for no answer "
+            "or abstained.",
+            rich_help_panel="Input",
+        ),
     ] = None,
     by: Annotated[
-        By, Option(help="Agreement with the others, what is left of the truth, share right.")
+        By,
+        Option(
+            help="Agreement with the others, what is left of the truth, share right.",
+            rich_help_panel="Ranking",
+        ),
     ] = By.LOG_SCORE,
     repeats: Annotated[
-        Repeats, Option(help="Of an annotator's different labels for one item: which to keep.")
+        Repeats,
+        Option(
+            help="Of an annotator's different labels for one item: which to keep.",
+            rich_help_panel="Input",
+        ),
     ] = Repeats.REFUSE,
     incentive: Annotated[
         bool,
-        Option("--incentive", help="For payments: no answer has a part in what it is judged by."),
+        Option(
+            "--incentive",
+            help="For payments: no answer has a part in what it is judged by.",
+            rich_help_panel="Ranking",
+        ),
     ] = False,
     labels_out: Annotated[
-        Path | None, Option(help="Write inferred labels and probabilities to this .csv or .json.")
+        Path | None,
+        Option(
+            help="Write inferred labels and probabilities to this .csv or .json file.",
+            rich_help_panel="Output",
+        ),
     ] = None,
-    plot: Annotated[Path | None, Option(help="Draw readings and answers into this file.")] = None,
+    plot: Annotated[
+        Path | None,
+        Option(help="Draw readings and answers into this file.", rich_help_panel="Output"),
+    ] = None,
     confidence: Confidence = 0.95,
 ) -> int:
     """Rank annotators by their peers' answers: no truth needed, one row for each answer.

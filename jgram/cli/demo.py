@@ -31,7 +31,9 @@ _TEXTS = {
 def run(
     seed: Seed = 0,
     as_json: AsJson = False,
-    plot: Annotated[Path, Option(help="Draw the ranking into this file.")] = Path("jgram-demo.png"),
+    plot: Annotated[
+        Path, Option(help="Draw the ranking into this file.", rich_help_panel="Output")
+    ] = Path("jgram-demo.png"),
 ) -> None:
     """Two rankings: one that the data cannot decide, and one that they can.
 

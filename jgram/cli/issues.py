@@ -24,7 +24,7 @@ _SHOWN_COLUMNS, _SHOWN_CLASSES, _MOST_IMAGES = 8, 20, 100
 
 
 def run(
-    report: Annotated[str, Option(help="Column of reported labels.")],
+    report: Annotated[str, Option(help="Column of reported labels.", rich_help_panel="Input")],
     source: Input,
     observed: Observed,
     listing: Listing,
@@ -34,23 +34,34 @@ def run(
             help="Instead of the issues, list so many rows to check by hand: they tell how many "
             "labels are wrong.",
             min=1,
+            rich_help_panel="Checking by hand",
         ),
     ] = None,
     checked: Annotated[
         Path | None,
         Option(
             help="What you found: a file with the columns row and right, the right label or yes "
-            "or no; rows without an answer are passed over."
+            "or no; rows without an answer are passed over.",
+            rich_help_panel="Checking by hand",
         ),
     ] = None,
     images: Annotated[
         Path | None,
-        Option(help="Images of the rows: an .npz file, or a folder, file names in row order."),
+        Option(
+            help="Images of the rows: an .npz file, or a folder, file names in row order.",
+            rich_help_panel="Images",
+        ),
     ] = None,
     image_column: Annotated[
-        str | None, Option(help="Column that names the files of the folder, or array of the npz.")
+        str | None,
+        Option(
+            help="Column that names the files of the folder, or array of the npz.",
+            rich_help_panel="Images",
+        ),
     ] = None,
-    plot: Annotated[Path | None, Option(help="Draw the images listed into this file.")] = None,
+    plot: Annotated[
+        Path | None, Option(help="Draw the images listed into this file.", rich_help_panel="Images")
+    ] = None,
 ) -> int:
     """List the records whose label fits its observation badly, and say how many are wrong.
 
