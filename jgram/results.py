@@ -60,36 +60,35 @@ def load(source: str | Path | Mapping[str, Any]) -> Result:
     """
     record = source if isinstance(source, Mapping) else _parsed(source)
     name = record.get("schema") if isinstance(record, Mapping) else None
-    kind = _CLASSES.get(name) if isinstance(name, str) else None
-    if kind is None:
-        _refuse(name)
-    return _built(kind, record, {}, name)
+    if not isinstance(name, str) or name not in _CLASSES:
+        raise ValueError(_refusal(name))
+    return _built(_CLASSES[name], record, {}, name)
 
 
 def _parsed(source: str | Path) -> Any:
     text = str(source)
-    if isinstance(source, Path) or not text.lstrip().startswith("{"):
-        text = Path(source).read_text(encoding="utf-8")
     try:
+        if isinstance(source, Path) or not text.lstrip().startswith("{"):
+            text = Path(source).read_text(encoding="utf-8")
         return json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"expected JSON of a result, got {error}") from None
 
 
-def _refuse(name: Any) -> None:
-    """Say why there is no result of this name: another version, or none of jgram's."""
+def _refusal(name: Any) -> str:
+    """Why there is no result of this name: another version, or none of jgram's."""
     if name == _DEMO:
-        raise ValueError(
+        return (
             f"schema: {_DEMO} holds two rankings: load one, jgram.load(json.loads(text)['images'])"
         )
     known = {schema.rpartition("/")[0]: schema for schema in (*_CLASSES, _DEMO)}
     topic, _, version = str(name).rpartition("/")
     if topic not in known:
-        raise ValueError(f"schema: expected one of {', '.join(_CLASSES)}, got {name!r}")
+        return f"schema: expected one of {', '.join(_CLASSES)}, got {name!r}"
     mine = known[topic]
     newer = version.isdecimal() and int(version) > int(mine.rpartition("/")[2])
     fix = "update jgram" if newer else "make it again with this version of jgram"
-    raise ValueError(f"schema: expected {mine}, got {name}: {fix}")
+    return f"schema: expected {mine}, got {name}: {fix}"
 
 
 def _built(kind: Any, record: Any, names: Mapping[str, Any], path: str) -> Any:
@@ -108,14 +107,12 @@ def _built(kind: Any, record: Any, names: Mapping[str, Any], path: str) -> Any:
         if value is None and f"{field.name}_reason" in record:
             value = float(record[f"{field.name}_reason"])
         dtype = field.metadata.get("dtype")
-        try:
-            values[field.name] = (
-                _restored(hints[field.name], value, names, where)
-                if dtype is None
-                else np.array([np.nan if x is None else x for x in value], dtype)
-            )
-        except (TypeError, OverflowError) as error:
-            raise ValueError(f"{where}: {error}") from None
+        if dtype is None:
+            values[field.name] = _restored(hints[field.name], value, names, where)
+        else:
+            each = int if dtype.startswith("int") else float
+            numbers = _restored(tuple[each, ...], value, names, where)
+            values[field.name] = np.array(numbers, dtype)
     return kind(**values)
 
 
@@ -126,19 +123,29 @@ def _restored(hint: Any, value: Any, names: Mapping[str, Any], path: str) -> Any
         if value is None and type(None) in parts:
             return None
         kinds = [part for part in parts if part is not type(None)]
-        return _restored(kinds[0], value, names, path) if len(kinds) == 1 else value
+        kind = kinds[0] if len(kinds) == 1 else int if isinstance(value, int) else float
+        return _restored(kind, value, names, path)
     if dataclasses.is_dataclass(hint):
         return _built(hint, value, names, path)
     if origin is tuple:
         if not isinstance(value, list):
             raise ValueError(f"{path}: expected a list, got {type(value).__name__}")
         each = parts[:1] * len(value) if parts[-1] is Ellipsis else parts
+        if len(each) != len(value):
+            raise ValueError(f"{path}: expected {len(each)} values, got {len(value)}")
         return tuple(_restored(part, x, names, path) for part, x in zip(each, value, strict=True))
     if origin in (dict, Mapping):
+        if not isinstance(value, Mapping):
+            raise ValueError(f"{path}: expected an object, got {type(value).__name__}")
         return {
             names.get(key, key): _restored(parts[1], x, names, path) for key, x in value.items()
         }
-    return float("nan") if hint is float and value is None else value
+    if hint is float and value is None:
+        return float("nan")
+    allowed = {bool: bool, int: int, float: int | float, str: str}.get(hint, object)
+    if not isinstance(value, allowed) or (hint in (int, float) and isinstance(value, bool)):
+        raise ValueError(f"{path}: expected {hint.__name__}, got {value!r}"[:200])
+    return float(value) if hint is float else value
 
 
 # Schemas ------------------------------------------------------------------------------------

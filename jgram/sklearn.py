@@ -54,7 +54,8 @@ class ReliabilityRanker(BaseEstimator):
         if hasattr(reports, "columns"):
             labels = named_columns(reports, "reports")
         else:
-            block = check_array(reports, dtype=None, ensure_2d=False, ensure_all_finite=False)
+            checks: Any = {"dtype": None, "ensure_2d": False, "ensure_all_finite": False}
+            block = check_array(reports, **checks)
             labels = {f"report{j}": x for j, x in enumerate(block.reshape(len(block), -1).T)}
         options = {name: getattr(self, name) for name in ("kernel", "missing", "confidence")}
         names = list(labels)

@@ -188,6 +188,11 @@ def test_every_attribute_is_described():
         ({"reports": 3}, "jgram/ranking/1: reports: expected a list, got int"),
         ({"reports": ["a"]}, "reports: expected an object, got str"),
         ({"reports": [{}]}, "reports: name: expected a value, got none"),
+        ({"confidence": "95%"}, "jgram/ranking/1: confidence: expected float, got '95%'"),
+        ({"num_classes": True}, "num_classes: expected int, got True"),
+        ({"num_records": "many"}, "num_records: expected float, got 'many'"),
+        ({"observations": [1]}, "observations: expected str, got [1]"),
+        ({"reports": "long" * 100}, "expected a list, got str"),
     ],
 )
 def test_what_is_not_a_result_is_refused_in_one_line(found, change, words):
@@ -197,6 +202,9 @@ def test_what_is_not_a_result_is_refused_in_one_line(found, change, words):
 
 def test_what_is_not_json_is_refused(tmp_path):
     assert "expected JSON of a result" in refused(jgram.load, "{nothing")
+    assert "recursion" in refused(jgram.load, '{"a":' * 10**5)
+    (tmp_path / "bytes.json").write_bytes(b"\xff{")
+    assert "expected JSON of a result" in refused(jgram.load, tmp_path / "bytes.json")
     (tmp_path / "empty.json").touch()
     assert "expected JSON of a result" in refused(jgram.load, tmp_path / "empty.json")
     (tmp_path / "list.json").write_text("[1]")
@@ -209,6 +217,10 @@ def test_what_is_not_json_is_refused(tmp_path):
 
 def test_the_listing_of_the_command_is_no_whole_result(found):
     record = json.loads(found["issues"].to_json())
+    broken = record | {"wrong": [0.5, "half"]}
+    assert "jgram/issues/1: wrong: expected float, got 'half'" in refused(jgram.load, broken)
+    assert "wrong: expected a list, got int" in refused(jgram.load, record | {"wrong": 1})
+    assert "interval: expected 2 values, got 1" in refused(jgram.load, record | {"interval": [1]})
     del record["wrong"]
     jsonschema.validate(record, jgram.schema("issues"))
     assert "the listing of the command has no arrays" in refused(jgram.load, record)
