@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
-from jgram.cli.options import Input, Listing, Missing, Observed
+from jgram.cli.options import Input, Listing, Missing, Observed, Page
 from jgram.cli.process import CANNOT_TELL
 from jgram.cli.show import (
     Column,
@@ -59,6 +59,7 @@ def run(
         str | None, Option(help="Column that names the files of the folder, or array of the npz.")
     ] = None,
     plot: Annotated[Path | None, Option(help="Draw the images listed into this file.")] = None,
+    page: Page = None,
 ) -> int:
     """List the records whose label fits its observation badly, and say how many are wrong.
 
@@ -78,7 +79,10 @@ def run(
         jgram issues labels.npz --report answers --observation features \\
           --images photos --plot suspects.png
     """
+    from jgram.cli.html import check_page, write_issues
+
     _check_options(listing, images, image_column, plot)
+    check_page(page)
     with progress("looking for label issues"):
         from jgram.cli.images import read_images
         from jgram.cli.plots import draw_images
@@ -106,13 +110,14 @@ def run(
         chosen = found.issues if to_check is None else found.to_check(to_check)
         records = [{**found.record(row), "row": int(rows[row])} for row in chosen]
         own = [{name: cell[places[row]] for name, cell in cells.items()} for row in chosen]
+        about = {
+            "file": str(source.file),
+            "observations": observed.observation,
+            "notes": notes,
+        }
         text = to_text(
             {
-                "source": {
-                    "file": str(source.file),
-                    "observations": observed.observation,
-                    "notes": notes,
-                },
+                "source": about,
                 **to_data(found),
                 "issues": rows[found.issues],
                 "by_class": found.by_class(),
@@ -134,6 +139,9 @@ def run(
             for record, mine in zip(records, own, strict=True)
         ]
         write_records(listing.out, text, lines)
+        if page:
+            pairs = list(zip(records, own, strict=True))
+            write_issues(page, found, about, pairs, to_check is not None, text)
     undecided = not found.informative and found.interval is None
     if listing.as_json:
         say_json(text)
@@ -144,7 +152,7 @@ def run(
         shown = [name for name in observed.observation if name in cells]
         _say_records(records[: listing.limit], own, shown)
         _say_next(found, to_check, listing.out)
-        for path in (listing.out, plot):
+        for path in (listing.out, plot, page):
             if path is not None:
                 say(f"written: {path}", "dim")
     return CANNOT_TELL if undecided else 0

@@ -24,6 +24,7 @@ __all__ = [
     "Listing",
     "Missing",
     "Observed",
+    "Page",
     "Presentation",
     "Reports",
     "ScaleName",
@@ -53,6 +54,10 @@ Reports = Annotated[list[str], Option("--report", help="Column of reported label
 Confidence = Annotated[float, Option(help="Of intervals and of telling apart.")]
 Seed = Annotated[int, Option(help="Seed of the simultaneous intervals.", min=0, max=2**63 - 1)]
 AsJson = Annotated[bool, Option("--json", help="Write JSON.")]
+Page = Annotated[
+    Path | None,
+    Option("--html", help="Write all of it as one page for a browser.", rich_help_panel="Output"),
+]
 
 
 @dataclass(frozen=True, kw_only=True)

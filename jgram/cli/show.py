@@ -21,6 +21,7 @@ __all__ = [
     "Column",
     "columns_of",
     "counts",
+    "grouped_findings",
     "plus_minus",
     "progress",
     "room",
@@ -74,6 +75,22 @@ def say_finding(finding: Any, message: str | None = None) -> None:
 
 def say_findings(reports: "Sequence[ScoreReport]", ranking: "Ranking | None" = None) -> None:
     """Print the findings of reports, those that reports share in one line, then the ranking's."""
+    for finding, message in grouped_findings(reports, ranking):
+        say_finding(finding, message)
+
+
+def grouped_findings(
+    reports: "Sequence[ScoreReport]", ranking: "Ranking | None" = None
+) -> list[tuple[Any, str]]:
+    """The findings of reports, those that reports share as one, then the ranking's.
+
+    Args:
+        reports: Whose findings.
+        ranking: The ranking they are of, if any: then messages name the report.
+
+    Returns:
+        Each finding and what it says.
+    """
     shared: dict[tuple[str, str, int], list[tuple[str, Any]]] = {}
     for report in reports:
         alike = Counter()
@@ -81,13 +98,16 @@ def say_findings(reports: "Sequence[ScoreReport]", ranking: "Ranking | None" = N
             key = (finding.name, finding.advice, alike[finding.name])
             alike[finding.name] += 1
             shared.setdefault(key, []).append((report.name, finding))
+    found = []
     for group in shared.values():
         (first, finding), others = group[0], [report for report, _ in group[1:]]
         where = f"{first}: " if ranking else ""
         also = f" (also {', '.join(others)})" if others else ""
-        say_finding(finding, f"{where}{finding.message}{also}")
-    for finding in ranking.findings if ranking else ():
-        say_finding(finding)
+        found.append((finding, f"{where}{finding.message}{also}"))
+    return [
+        *found,
+        *((finding, finding.message) for finding in (ranking.findings if ranking else ())),
+    ]
 
 
 def say_reports(
