@@ -15,29 +15,32 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from jgram.cli.charts import (
+    annotators_plot,
+    between,
+    interval_words,
+    issues_plot,
+    ranking_plot,
+    reading_words,
+    words,
+)
 from jgram.cli.rank import undecided
 from jgram.cli.show import grouped_findings
 from jgram.cli.write import check_target, whole_file
 
 if TYPE_CHECKING:
-    import altair as alt
     from jinja2 import Environment
 
     from jgram.annotators import AnnotatorRanking
     from jgram.issues import LabelIssues
-    from jgram.report import RankedReport, Ranking
+    from jgram.report import Ranking
 
 __all__ = ["check_page", "write_annotators", "write_issues", "write_ranking"]
 
 MOST_ROWS = 1000  # of a table in the page
 MOST_COLUMNS = 24  # of the file's own
-MOST_MARKS = 40  # of a plot
 LONGEST = 200  # characters of a cell
 NEEDED = ("jinja2", "altair", "vl_convert")
-# Colours are variables of the page's style sheet, which has them for light, dark and paper.
-INK, SOFT, LINE, GOOD, BAD = (
-    f"var(--{name})" for name in ("ink", "soft", "line", "good", "bad")
-)  # fmt: skip
 
 
 class Cell(NamedTuple):
@@ -64,15 +67,6 @@ class Table(NamedTuple):
     rows: list[list[Cell]]
     total: int  # rows there are, of which the page may show fewer
     filtered: bool = False  # whether a search field stands above it
-
-
-class Plot(NamedTuple):
-    """A plot of the page: its specification, its title, and what it shows in words."""
-
-    name: str
-    title: str
-    spec: dict[str, Any]
-    words: str
 
 
 def check_page(path: Path | None) -> None:
@@ -107,7 +101,7 @@ def write_ranking(path: Path, found: "Ranking", source: Mapping[str, Any], text:
         "Records": f"{found.num_records:,}",
         "Classes": f"{found.num_classes}",
         "Reports": f"{len(found.reports)}",
-        "Observations": f"{', '.join(source['observations'])}: {found.observations}",
+        "Observations": _observed(source, found.observations),
         "Kernel of the published score": found.reports[0].published.kernel,
         "Records judged together": f"blocks of {found.block_length} in order of time"
         if found.block_length > 1
@@ -119,7 +113,7 @@ def write_ranking(path: Path, found: "Ranking", source: Mapping[str, Any], text:
         path,
         "ranking.html",
         found=found,
-        plot=_ranking_plot(found),
+        plot=ranking_plot(found),
         table=_reports_table(found),
         pairs=_pairs_table(found) if len(found.reports) > 2 else None,
         undecided=[
@@ -148,7 +142,7 @@ def write_annotators(
         "Annotators": f"{len(found.annotators):,}",
         "Answers that could be judged": f"{sum(one.answers for one in found.annotators):,}",
         "Classes": f"{len(found.classes)}",
-        "Ranked by": f"{_words(found.by)}: {found.question}",
+        "Ranked by": f"{words(found.by)}: {found.question}",
         "All alike?": f"p = {found.p_value:.2g}",
         "Confidence": f"{confidence:.0%} of each interval",
     }
@@ -156,7 +150,7 @@ def write_annotators(
         path,
         "annotators.html",
         found=found,
-        plot=_annotators_plot(found),
+        plot=annotators_plot(found),
         table=_annotators_table(found),
         groups=_groups([(pair.first, pair.second) for pair in found.collusion.flagged]),
         pairs=_collusion_table(found),
@@ -188,7 +182,7 @@ def write_issues(
         "Checked by hand": f"{found.num_checked:,}",
         "Classes": f"{len(found.classes)}",
         "Report": found.name,
-        "Observations": f"{', '.join(source['observations'])}: {found.observations}",
+        "Observations": _observed(source, found.observations),
     }
     first, _, rest = found.conclusion.partition(". ")
     _write(
@@ -197,7 +191,7 @@ def write_issues(
         found=found,
         rest=rest and not to_check,
         to_check=to_check,
-        plot=_issues_plot(found),
+        plot=issues_plot(found),
         classes=_classes_table(found),
         records=_records_table(found, source["observations"], rows, to_check),
         findings=[(finding, finding.message) for finding in found.findings],
@@ -211,15 +205,23 @@ def _frame(
     """What every page has."""
     from jgram import __version__
 
-    named = {"File": source["file"]} | {name: fact for name, fact in facts.items() if fact}
+    file = source["file"]
+    named = {"File": "standard input" if file == "-" else file} | {
+        name: fact for name, fact in facts.items() if fact
+    }
     return {
         "command": command,
+        "file": Path(named["File"]).name,
         "conclusion": conclusion,
         "facts": named | {"jgram": __version__},
         "notes": source.get("notes", ()),
         "line": shlex.join(["jgram", *sys.argv[1:]]),
         "json": text + "\n",
     }
+
+
+def _observed(source: Mapping[str, Any], how: str) -> str:
+    return f"{', '.join(source['observations'])}: {how.removeprefix('observations: ')}"
 
 
 def _write(path: Path, template: str, **values: Any) -> None:
@@ -272,7 +274,7 @@ def _reports_table(found: "Ranking") -> Table:
             Cell(one.name),
             Cell("not estimable") if one.keeps is None else _share(one.keeps),
             _interval(one.keeps_interval),
-            Cell(_between(one.first_rank, one.last_rank), one.first_rank),
+            Cell(between(one.first_rank, one.last_rank), one.first_rank),
             _p_value(one.noise_p_value),
             Cell("none")
             if one.published.log_score is None
@@ -322,10 +324,12 @@ def _annotators_table(found: "AnnotatorRanking") -> Table:
         [
             Cell(str(one.name)),
             Cell(f"{one.rank}", one.rank),
-            Cell(_between(*one.rank_interval), one.rank_interval[0]),
+            Cell(between(*one.rank_interval), one.rank_interval[0]),
             Cell(f"{one.answers:,}", one.answers),
-            _share(one.coverage),
-            *(_reading(reading) for reading in (one.log_score, one.determinant, one.accuracy)),
+            _share(one.coverage, digits=0 if one.coverage >= 0.1 else 1),
+            _reading(one.log_score, found.by == "log_score"),
+            _reading(one.determinant, found.by == "determinant"),
+            _reading(one.accuracy, True),
             Cell(", ".join(one.remarks)),
         ]
         for one in found.annotators[:MOST_ROWS]
@@ -428,14 +432,14 @@ def _p_value(value: float) -> Cell:
 def _interval(bounds: tuple[float, float] | None) -> Cell:
     if bounds is None:
         return Cell("none")
-    low, high = bounds
-    return Cell("" if low == high == 1.0 else f"{low:.0%} to {high:.0%}", low)
+    return Cell(interval_words(bounds), bounds[0])
 
 
-def _reading(reading: Any) -> Cell:
+def _reading(reading: Any, with_interval: bool) -> Cell:
     if reading is None:
         return Cell("none")
-    return Cell(f"{reading.value:.2f} [{reading.low:.2f}, {reading.high:.2f}]", reading.value)
+    text = reading_words(reading) if with_interval else f"{reading.value:.2f}"
+    return Cell(text, reading.value)
 
 
 def _own(value: Any) -> Cell:
@@ -453,14 +457,6 @@ def _is_number(value: Any) -> bool:
         return False
 
 
-def _between(first: int, last: int) -> str:
-    return f"{first}" if first == last else f"{first} to {last}"
-
-
-def _words(name: str) -> str:
-    return name.replace("_", " ")
-
-
 def _groups(pairs: Iterable[tuple[Any, Any]]) -> list[list[str]]:
     """Annotators linked by flagged pairs, the largest group first."""
     groups: list[set[Any]] = []
@@ -469,228 +465,3 @@ def _groups(pairs: Iterable[tuple[Any, Any]]) -> list[list[str]]:
         groups = [group for group in groups if group not in linked]
         groups.append(set(pair).union(*linked))
     return [sorted(map(str, group)) for group in sorted(groups, key=len, reverse=True)]
-
-
-# Plots ----------------------------------------------------------------------------------------
-
-
-def _ranking_plot(found: "Ranking") -> Plot:
-    """What each report keeps, its name above its interval: all of the width is for the numbers."""
-    import altair as alt
-
-    shown = _ends(found.reports)
-    rows = [
-        {
-            "place": place,
-            "report": one.name,
-            "keeps": one.keeps,
-            **_bounds(one.keeps_interval),
-            "rank": _between(one.first_rank, one.last_rank),
-            "kind": "not told from noise" if one.inside_noise else "report",
-            "name": f"{one.name} · rank {_between(one.first_rank, one.last_rank)}",
-            "said": _kept(one) + (" · not told from noise" if one.inside_noise else ""),
-        }
-        for place, one in enumerate(shown)
-    ]
-    lows = [row["low"] for row in rows if row["low"] is not None]
-    highs = [row["high"] for row in rows if row["high"] is not None]
-    known = [row["keeps"] for row in rows if row["keeps"] is not None]
-    domain = [
-        min(0.0, *known, max(min(lows, default=0.0), -0.5)) if known else 0.0,
-        max(1.0, *known, min(max(highs, default=1.0), 1.5)) if known else 1.0,
-    ]
-    base = alt.Chart(alt.InlineData(rows)).encode(
-        y=alt.Y("place:O", axis=None, scale=alt.Scale(paddingInner=0, paddingOuter=0)),
-        tooltip=[alt.Tooltip("report:N"), alt.Tooltip("said:N", title="keeps"),
-                 alt.Tooltip("rank:N")],
-    )  # fmt: skip
-    x = alt.X(
-        "keeps:Q",
-        axis=alt.Axis(format="%", tickCount=5, title=None, domain=False, ticks=False),
-        scale=alt.Scale(domain=domain, nice=False, clamp=True),
-    )
-    low, high = x.copy(), alt.X2("high:Q")
-    low["shorthand"] = "low:Q"
-    at_ends = alt.Chart(alt.InlineData([{"x": 0}, {"x": 1}])).mark_rule(color=LINE, strokeWidth=1.5)
-    interval = base.mark_rule(color=GOOD, strokeWidth=4, strokeCap="round", yOffset=9, opacity=0.4)
-    point = base.mark_point(size=110, filled=False, strokeWidth=2.5, yOffset=9, opacity=1)
-    hollow = alt.condition("datum.kind == 'report'", alt.value(GOOD), alt.value("var(--paper)"))
-    chart = alt.layer(
-        at_ends.encode(x=alt.X("x:Q", scale=alt.Scale(domain=domain))),
-        interval.encode(x=low, x2=high),
-        point.encode(x=x, stroke=alt.value(GOOD), fill=hollow),
-        _label(base, "name:N", "left"),
-        _label(base, "said:N", "right"),
-    ).properties(height=alt.Step(50))
-    return Plot(
-        "keeps",
-        "Share of the best report's information that each report keeps"
-        + _omitted(len(rows), len(found.reports), "reports"),
-        _finished(chart),
-        f"Dots with {found.confidence:.0%} intervals, the best report on top. "
-        + "; ".join(f"{one.name}: {_kept(one)}" for one in shown[:12])
-        + ".",
-    )
-
-
-def _annotators_plot(found: "AnnotatorRanking") -> Plot:
-    """The reading ranked by, with intervals, beside the mean annotator."""
-    import altair as alt
-
-    shown = _ends(found.annotators)
-    readings = [getattr(one, found.by) for one in found.annotators]
-    values = [reading.value for reading in readings if reading]
-    rows = [
-        {
-            "annotator": str(one.name),
-            "answers": one.answers,
-            "standing": {"unclear": "not clear"}.get(one.standing, one.standing),
-            "said": _reading(getattr(one, found.by)).text,
-            **_parts(getattr(one, found.by)),
-        }
-        for one in shown
-    ]
-    standings = ["better", "not clear", "worse"]
-    axis = alt.Axis(title=None, domain=False, ticks=False, grid=False, labelLimit=110,
-                    labelColor=INK, labelFontSize=13, labelPadding=8)  # fmt: skip
-    base = alt.Chart(alt.InlineData(rows)).encode(
-        y=alt.Y("annotator:N", sort=None, axis=axis),
-        color=alt.Color(
-            "standing:N",
-            scale=alt.Scale(domain=standings, range=[GOOD, SOFT, BAD]),
-            legend=alt.Legend(orient="top", title="than the mean annotator", symbolSize=90),
-        ),
-        shape=alt.Shape(
-            "standing:N",
-            scale=alt.Scale(domain=standings, range=["triangle-up", "circle", "triangle-down"]),
-        ),
-        tooltip=[
-            alt.Tooltip("annotator:N"),
-            alt.Tooltip("said:N", title=_words(found.by)),
-            alt.Tooltip("answers:Q", format=","),
-            alt.Tooltip("standing:N"),
-        ],
-    )
-    scale = alt.Scale(zero=False, nice=True)
-    axis = alt.Axis(title=None, domain=False, ticks=False, tickCount=5)
-    mean = alt.Chart(alt.InlineData([{"value": sum(values) / len(values)}]))
-    chart = alt.layer(
-        mean.mark_rule(color=SOFT, strokeDash=[2, 3]).encode(x="value:Q"),
-        base.mark_rule(strokeWidth=3, opacity=0.45, strokeCap="round").encode(
-            x=alt.X("low:Q", scale=scale, axis=axis), x2="high:Q", shape=alt.Shape()
-        ),
-        base.mark_point(size=70, filled=True, opacity=1).encode(x="value:Q"),
-    ).properties(height=alt.Step(24))
-    omitted = _omitted(len(rows), len(found.annotators), "annotators")
-    return Plot(
-        "readings",
-        f"{_words(found.by).capitalize()} of every annotator: {found.question}{omitted}; "
-        "dotted: the mean annotator",
-        _finished(chart),
-        "Marks with intervals, the best annotator on top. "
-        + "; ".join(f"{row['annotator']}: {row['said']}, {row['standing']}" for row in rows[:12])
-        + ".",
-    )
-
-
-def _issues_plot(found: "LabelIssues") -> Plot | None:
-    """The share of every class that looks wrong."""
-    import altair as alt
-
-    classes = [one for one in found.by_class() if one.issues][:MOST_MARKS]
-    if not classes:
-        return None
-    rows = [
-        {
-            "place": place,
-            "class": str(one.name),
-            "share": one.issues / one.count,
-            "said": f"{one.issues:,} of {one.count:,} · {one.issues / one.count:.1%}",
-            "like": str(one.confused_with),
-            "name": f"{one.name} → mostly {one.confused_with}",
-        }
-        for place, one in enumerate(classes)
-    ]
-    base = alt.Chart(alt.InlineData(rows)).encode(
-        y=alt.Y("place:O", axis=None, scale=alt.Scale(paddingInner=0, paddingOuter=0)),
-        tooltip=[alt.Tooltip("class:N"), alt.Tooltip("said:N", title="suspicious"),
-                 alt.Tooltip("like:N", title="mostly looks like")],
-    )  # fmt: skip
-    axis = alt.Axis(format="%", tickCount=5, title=None, domain=False, ticks=False)
-    bar = base.mark_bar(color=GOOD, height=8, yOffset=9, cornerRadius=2)
-    chart = alt.layer(
-        bar.encode(x=alt.X("share:Q", axis=axis, scale=alt.Scale(zero=True))),
-        _label(base, "name:N", "left"),
-        _label(base, "said:N", "right"),
-    ).properties(height=alt.Step(44))
-    total = sum(one.issues > 0 for one in found.by_class())
-    return Plot(
-        "by-class",
-        "Share of the records of each class that look wrong, and what they mostly look like"
-        + _omitted(len(rows), total, "classes"),
-        _finished(chart),
-        "Bars, the largest share on top. "
-        + "; ".join(f"{row['name']}: {row['said']}" for row in rows[:12])
-        + ".",
-    )
-
-
-def _finished(chart: Any) -> dict[str, Any]:
-    """The specification, as wide as the page, in its letters and colours."""
-    return (
-        chart.properties(width="container", background="transparent")
-        .configure(font="inherit", padding={"left": 2, "right": 2, "top": 4, "bottom": 4})
-        .configure_view(stroke=None)
-        .configure_axis(
-            gridColor=LINE, labelColor=SOFT, labelFontSize=13, labelPadding=6, labelFont="inherit"
-        )
-        .configure_legend(
-            labelColor=INK,
-            titleColor=SOFT,
-            labelFontSize=13,
-            titleFontSize=13,
-            titleFontWeight="normal",
-        )
-        .to_dict()
-    )
-
-
-def _label(base: "alt.Chart", field: str, side: str) -> "alt.Chart":
-    """Text above the mark of its row, at one end of the plot."""
-    import altair as alt
-
-    left = side == "left"
-    mark = base.mark_text(
-        align=side, baseline="middle", dy=-9, fontSize=14, limit=240 if left else 0,
-        color=INK if left else SOFT, fontWeight="bold" if left else "normal",
-    )  # fmt: skip
-    return mark.encode(x=alt.value(0 if left else "width"), text=field)
-
-
-def _ends(items: Sequence[Any]) -> list[Any]:
-    """The first and the last of a list that is too long for a plot."""
-    half = MOST_MARKS // 2
-    return list(items) if len(items) <= MOST_MARKS else [*items[:half], *items[-half:]]
-
-
-def _omitted(shown: int, total: int, what: str) -> str:
-    half = MOST_MARKS // 2
-    return "" if shown == total else f" (the {half} best and the {half} worst of {total:,} {what})"
-
-
-def _kept(report: "RankedReport") -> str:
-    if report.keeps is None:
-        return "not estimable"
-    interval = _interval(report.keeps_interval).text
-    return f"{report.keeps:.0%} [{interval}]" if interval else f"{report.keeps:.0%}"
-
-
-def _bounds(interval: tuple[float, float] | None) -> dict[str, float | None]:
-    """The ends of an interval, near enough for a plot where they are far away."""
-    low, high = interval or (None, None)
-    return {"low": low and max(low, -9.0), "high": high and min(high, 9.0)}
-
-
-def _parts(reading: Any) -> dict[str, float | None]:
-    names = ("value", "low", "high")
-    return {name: getattr(reading, name, None) for name in names}

@@ -57,6 +57,12 @@ for (const table of document.querySelectorAll("table[id]")) {
   });
 }
 
+for (const box of document.querySelectorAll(".scroll")) {
+  const fade = () => box.classList.toggle("more", box.scrollLeft + box.clientWidth < box.scrollWidth - 8);
+  box.addEventListener("scroll", fade, { passive: true });
+  new ResizeObserver(fade).observe(box);
+}
+
 const link = document.getElementById("download");
 const text = JSON.parse(document.getElementById("json").textContent);
 link.href = URL.createObjectURL(new Blob([text], { type: "application/json" }));
