@@ -79,7 +79,7 @@ def ranking_plot(found: "Ranking") -> Plot:
             **_bounds(one.keeps_interval),
             "rank": between(one.first_rank, one.last_rank),
             "kind": "not told from noise" if one.inside_noise else "report",
-            "name": f"{_dashed(one.first_rank, one.last_rank)}  {one.name}",
+            "name": f"{_dashed(one.first_rank, one.last_rank)} · {one.name}",
             "said": _kept(one),
         }
         for place, one in enumerate(shown)
@@ -151,7 +151,7 @@ def annotators_plot(found: "AnnotatorRanking") -> Plot:
     axis = alt.Axis(title=None, domain=False, ticks=False, grid=False, labelLimit=120,
                     labelColor=INK, labelFontSize=13, labelPadding=8)  # fmt: skip
     base = alt.Chart(alt.InlineData(rows)).encode(
-        y=alt.Y("annotator:N", sort=None, axis=axis),
+        y=alt.Y("annotator:N", axis=axis, scale=alt.Scale(domain=[r["annotator"] for r in rows])),
         color=alt.Color(
             "standing:N",
             scale=alt.Scale(domain=standings, range=[GOOD, SOFT, BAD]),
