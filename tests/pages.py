@@ -65,7 +65,7 @@ def _answers(rng: np.random.Generator, truth: np.ndarray) -> dict[str, np.ndarra
     """Eight annotators of 240 items; gus copies most of eve's."""
     names = np.array(["ann", IMAGE, HOSTILE, "dan", "eve", "fay", "gus", "hal"])
     wrong = rng.random((240, 8)) < np.array([0.05, 0.1, 0.2, 0.1, 0.3, 0.15, 0.15, 0.1])
-    answers = np.where(wrong, (truth[:, None] + 1) % 3, truth[:, None])
+    answers = (truth[:, None] + wrong * rng.integers(1, 3, wrong.shape)) % 3
     answers[:, 6] = np.where(rng.random(240) < 0.98, answers[:, 4], answers[:, 6])
     item, who = (place.ravel() for place in np.indices(answers.shape))
     return {
