@@ -66,10 +66,13 @@ def reading_words(reading: Any) -> str:
     return f"{reading.value:.2f} [{reading.low:.2f}, {reading.high:.2f}]"
 
 
-def ranking_plot(found: "Ranking") -> Plot:
+def ranking_plot(found: "Ranking") -> Plot | None:
     """What each report keeps, its name above its interval: all of the width is for the numbers."""
     import altair as alt
 
+    known = [one.keeps for one in found.reports if one.keeps is not None]
+    if not known:
+        return None
     shown = _ends(found.reports)
     rows = [
         {
@@ -79,17 +82,16 @@ def ranking_plot(found: "Ranking") -> Plot:
             **_bounds(one.keeps_interval),
             "rank": between(one.first_rank, one.last_rank),
             "kind": "not told from noise" if one.inside_noise else "report",
-            "name": f"{_dashed(one.first_rank, one.last_rank)} · {one.name}",
+            **_names(f"{_dashed(one.first_rank, one.last_rank)} · ", one.name),
             "said": _kept(one),
         }
         for place, one in enumerate(shown)
     ]
     lows = [row["low"] for row in rows if row["low"] is not None]
     highs = [row["high"] for row in rows if row["high"] is not None]
-    known = [row["keeps"] for row in rows if row["keeps"] is not None]
     domain = [
-        min(0.0, *known, max(min(lows, default=0.0), -0.5)) if known else 0.0,
-        max(1.0, *known, min(max(highs, default=1.0), 1.5)) if known else 1.0,
+        min(0.0, *known, max(min(lows, default=0.0), -0.5)),
+        max(1.0, *known, min(max(highs, default=1.0), 1.5)),
     ]
     base = alt.Chart(alt.InlineData(rows)).encode(
         y=alt.Y("place:O", axis=None, scale=alt.Scale(paddingInner=0, paddingOuter=0)),
@@ -111,8 +113,7 @@ def ranking_plot(found: "Ranking") -> Plot:
         at_ends.encode(x=alt.X("x:Q", scale=alt.Scale(domain=domain))),
         interval.encode(x=low, x2=high),
         point.encode(x=x, stroke=alt.value(GOOD), fill=fill),
-        _label(base, "name:N", "left"),
-        _label(base, "said:N", "right"),
+        *_labels(base),
     )
     return Plot(
         "keeps",
@@ -206,7 +207,7 @@ def issues_plot(found: "LabelIssues") -> Plot | None:
             "share": one.issues / one.count,
             "said": f"{one.issues:,} of {one.count:,} · {one.issues / one.count:.1%}",
             "like": str(one.confused_with),
-            "name": f"{one.name} → {one.confused_with}",
+            **_names("", f"{one.name} → {one.confused_with}"),
         }
         for place, one in enumerate(classes)
     ]
@@ -219,8 +220,7 @@ def issues_plot(found: "LabelIssues") -> Plot | None:
     bar = base.mark_bar(color=GOOD, height=8, yOffset=9, cornerRadius=2)
     chart = alt.layer(
         bar.encode(x=alt.X("share:Q", axis=axis, scale=alt.Scale(zero=True))),
-        _label(base, "name:N", "left"),
-        _label(base, "said:N", "right"),
+        *_labels(base),
     )
     total = sum(one.issues > 0 for one in found.by_class())
     return Plot(
@@ -250,21 +250,24 @@ def _finished(chart: Any, height: int) -> dict[str, Any]:
     )
 
 
-def _label(base: "alt.Chart", field: str, side: str) -> "alt.Chart":
-    """Text above the mark of its row, at one end of the plot."""
+def _labels(base: "alt.Chart") -> "tuple[alt.Chart, alt.Chart]":
+    """Above the mark of each row its name, shorter on a telephone, and what is said of it."""
     import altair as alt
 
-    left = side == "left"
-    mark = base.mark_text(
-        align=side,
-        baseline="middle",
-        dy=-9,
-        fontSize=14,
-        fontWeight="bold" if left else "normal",
-        color=INK if left else SOFT,
-        limit=alt.expr("width - 165") if left else 0,
+    name = base.mark_text(align="left", dy=-9, fontSize=14, fontWeight="bold", color=INK,
+                          limit=alt.expr("width - 165"))  # fmt: skip
+    said = base.mark_text(align="right", dy=-9, fontSize=14, color=SOFT)
+    narrow = alt.value(alt.expr("width < 500 ? datum.short : datum.name"))
+    return name.encode(x=alt.value(0), text=narrow), said.encode(
+        x=alt.value("width"), text="said:N"
     )
-    return mark.encode(x=alt.value(0 if left else "width"), text=field)
+
+
+def _names(place: str, name: str) -> dict[str, str]:
+    """A name whole and short: of a long one both ends, since names often differ at the end."""
+    room = 20 - len(place)
+    short = name if len(name) <= room else f"{name[: room // 2 - 1]}…{name[-room // 2 :]}"
+    return {"name": place + name, "short": place + short}
 
 
 def _ends(items: Sequence[Any]) -> list[Any]:

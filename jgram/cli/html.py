@@ -184,12 +184,11 @@ def write_issues(
         "Report": found.name,
         "Observations": _observed(source, found.observations),
     }
-    first, _, rest = found.conclusion.partition(". ")
+    first, *_ = found.conclusion.split(". ")
     _write(
         path,
         "issues.html",
         found=found,
-        rest=rest and not to_check,
         to_check=to_check,
         plot=issues_plot(found),
         classes=_classes_table(found),
