@@ -177,9 +177,10 @@ SOURCE = {"file": "-", "observations": ["y"], "seed": 1, "notes": ["a note"]}
 
 @pytest.fixture(scope="module")
 def ranking():
-    truth = np.arange(200) % 2
-    noisy = np.where(np.arange(200) % 7 == 0, 1 - truth, truth)
-    return rank_reports({"noisy": noisy, "truth": truth}, truth.astype(str))
+    """Of the same size as the page's, which is compiled already."""
+    truth = np.arange(240) % 3
+    reports = {f"1 in {k}": np.where(np.arange(240) % k, truth, 0) for k in (2, 5, 7)}
+    return rank_reports(reports, truth.astype(str))
 
 
 def test_equal_results_are_equal_bytes(tmp_path, ranking):
@@ -193,8 +194,13 @@ def test_what_cannot_be_estimated_has_its_place(tmp_path, ranking):
         dataclasses.replace(one, keeps=None, keeps_interval=None, inside_noise=True)
         for one in ranking.reports
     ]
-    pair = dataclasses.replace(ranking.pairs[0], separated=False, retention=None)
-    found = dataclasses.replace(ranking, reports=tuple(nothing), pairs=(pair,), most_reliable=())
+    pairs = [
+        dataclasses.replace(pair, separated=False, retention=None, retention_interval=None)
+        for pair in ranking.pairs
+    ]
+    found = dataclasses.replace(
+        ranking, reports=tuple(nothing), pairs=tuple(pairs), most_reliable=()
+    )
     html.write_ranking(tmp_path / "a.html", found, SOURCE, to_json(found))
     parsed = Parsed((tmp_path / "a.html").read_text(encoding="utf-8"))
     assert parsed.all("h1")[0]["text"] == "The data cannot tell any of these reports from noise."

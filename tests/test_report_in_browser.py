@@ -160,6 +160,7 @@ def test_it_prints(opened, page):
     shown.emulate_media(media="print")
     assert not shown.locator(".tools, .download").filter(visible=True).count()
     assert shown.locator(".plot svg").first.is_visible()
+    assert shown.evaluate("document.documentElement.scrollWidth") <= 680
     white = "rgb(255, 255, 255)"
     assert shown.evaluate("getComputedStyle(document.body).backgroundColor") == white
     shown.emulate_media(media="screen")

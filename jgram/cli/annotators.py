@@ -65,7 +65,7 @@ def run(
 
     Examples:
 
-        jgram annotators answers.csv --item image --annotator worker --label answer
+        jgram annotators answers.csv --item image --annotator worker --html workers.html
 
         jgram annotators votes.csv --abstain skip --by accuracy --labels-out labels.csv
 

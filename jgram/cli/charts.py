@@ -5,6 +5,7 @@ are variables of the page's style sheet, which has them for light, dark and pape
 """
 
 from collections.abc import Sequence
+from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -56,6 +57,8 @@ def interval_words(bounds: tuple[float, float] | None) -> str:
     if bounds is None:
         return "none"
     low, high = bounds
+    if not isfinite(low) or not isfinite(high):
+        return "unbounded"
     return "the measure" if low == high == 1.0 else f"{low:.0%} to {high:.0%}"
 
 

@@ -12,6 +12,7 @@ from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.util import find_spec
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -431,7 +432,7 @@ def _p_value(value: float) -> Cell:
 def _interval(bounds: tuple[float, float] | None) -> Cell:
     if bounds is None:
         return Cell("none")
-    return Cell(interval_words(bounds), bounds[0])
+    return Cell(interval_words(bounds), bounds[0] if isfinite(bounds[0]) else None)
 
 
 def _reading(reading: Any, with_interval: bool) -> Cell:
@@ -452,7 +453,7 @@ def _is_number(value: Any) -> bool:
     """Whether a cell is a number or empty, be it as text."""
     try:
         return value is None or value == "" or abs(float(value)) < float("inf")
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return False
 
 

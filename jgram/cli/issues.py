@@ -68,7 +68,7 @@ def run(
 
     Examples:
 
-        jgram issues visits.csv --report diagnosis --observation crp --out found.csv
+        jgram issues visits.csv --report diagnosis --observation crp --html found.html
 
         jgram issues visits.csv --report diagnosis --observation crp \\
           --to-check 50 --out check.csv
