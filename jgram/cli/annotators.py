@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
-from jgram.cli.options import Confidence, Input, Listing, Missing
+from jgram.cli.options import Confidence, Input, Listing, Missing, Page
 from jgram.cli.process import CANNOT_TELL
 from jgram.cli.show import progress, say, say_error, say_json, say_view
 from jgram.cli.write import check_target, to_text, write_records
@@ -90,6 +90,7 @@ def run(
         Option(help="Draw readings and answers into this file.", rich_help_panel="Output"),
     ] = None,
     confidence: Confidence = 0.95,
+    page: Page = None,
 ) -> int:
     """Rank annotators by their peers' answers: no truth needed, one row for each answer.
 
@@ -98,7 +99,7 @@ def run(
 
     Examples:
 
-        jgram annotators answers.csv --item image --annotator worker --label answer
+        jgram annotators answers.csv --item image --annotator worker --html workers.html
 
         jgram annotators votes.csv --abstain skip --by accuracy --labels-out labels.csv
 
@@ -106,11 +107,13 @@ def run(
 
         jgram annotators answers.npz --answers answers --out annotators.csv --plot them.png
     """
+    from jgram.cli.html import check_page, write_annotators
     from jgram.cli.plots import check_figure, draw_annotators
 
     for path in (listing.out, labels_out):
         check_target(path, (".csv", ".json"))
     check_figure(plot)
+    check_page(page)
     with progress("ranking annotators"):
         from jgram.annotators import infer_labels, rank_annotators
 
@@ -118,20 +121,23 @@ def run(
         given = _answers(source, columns, answers, repeats.value)
         reading: Any = by.value.replace("-", "_")
         found = rank_annotators(given, by=reading, incentive=incentive, confidence=confidence)
-        text = to_json(found, source={"file": str(source.file)})
+        about = {"file": str(source.file)}
+        text = to_json(found, source=about)
         write_records(listing.out, text, found.records())
         if labels_out is not None:
             rows = infer_labels(given).records()
             write_records(labels_out, to_text({"labels": rows}), rows)
         if plot:
             draw_annotators(plot, found, max(listing.limit, 1))
+        if page:
+            write_annotators(page, found, about, confidence, text)
     if listing.as_json:
         say_json(text)
         if not found.separated:
             say_error(found.conclusion)
     else:
         say_view(annotators_view(found, limit=listing.limit))
-        for path in (listing.out, labels_out, plot):
+        for path in (listing.out, labels_out, plot, page):
             if path is not None:
                 say(f"written: {path}", "dim")
     return 0 if found.separated else CANNOT_TELL

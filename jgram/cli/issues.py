@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
-from jgram.cli.options import Input, Listing, Missing, Observed
+from jgram.cli.options import Input, Listing, Missing, Observed, Page
 from jgram.cli.process import CANNOT_TELL
 from jgram.cli.show import progress, say, say_error, say_json, say_view
 from jgram.cli.write import check_target, to_text, write_records
@@ -62,6 +62,7 @@ def run(
     plot: Annotated[
         Path | None, Option(help="Draw the images listed into this file.", rich_help_panel="Images")
     ] = None,
+    page: Page = None,
 ) -> int:
     """List the records whose label fits its observation badly, and say how many are wrong.
 
@@ -70,7 +71,7 @@ def run(
 
     Examples:
 
-        jgram issues visits.csv --report diagnosis --observation crp --out found.csv
+        jgram issues visits.csv --report diagnosis --observation crp --html found.html
 
         jgram issues visits.csv --report diagnosis --observation crp \\
           --to-check 50 --out check.csv
@@ -81,7 +82,10 @@ def run(
         jgram issues labels.npz --report answers --observation features \\
           --images photos --plot suspects.png
     """
+    from jgram.cli.html import check_page, write_issues
+
     _check_options(listing, images, image_column, plot)
+    check_page(page)
     with progress("looking for label issues"):
         from jgram.cli.images import read_images
         from jgram.cli.plots import draw_images
@@ -109,14 +113,15 @@ def run(
         chosen = found.issues if to_check is None else found.to_check(to_check)
         records = [{**found.record(row), "row": int(rows[row])} for row in chosen]
         own = [{name: cell[places[row]] for name, cell in cells.items()} for row in chosen]
+        about = {
+            "file": str(source.file),
+            "observations": observed.observation,
+            "notes": notes,
+        }
         text = to_text(
             {
                 "schema": found.SCHEMA,
-                "source": {
-                    "file": str(source.file),
-                    "observations": observed.observation,
-                    "notes": notes,
-                },
+                "source": about,
                 **to_data(found),
                 "issues": rows[found.issues],
                 "by_class": found.by_class(),
@@ -138,6 +143,9 @@ def run(
             for record, mine in zip(records, own, strict=True)
         ]
         write_records(listing.out, text, lines)
+        if page:
+            pairs = list(zip(records, own, strict=True))
+            write_issues(page, found, about, pairs, to_check is not None, text)
     undecided = not found.informative and found.interval is None
     if listing.as_json:
         say_json(text)
@@ -152,7 +160,7 @@ def run(
         if first and len(shown) > _SHOWN_COLUMNS:
             say(f"{len(shown) - _SHOWN_COLUMNS} more observations: --out writes all", "dim")
         _say_next(found, to_check, listing.out)
-        for path in (listing.out, plot):
+        for path in (listing.out, plot, page):
             if path is not None:
                 say(f"written: {path}", "dim")
     return CANNOT_TELL if undecided else 0

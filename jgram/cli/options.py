@@ -24,6 +24,7 @@ __all__ = [
     "Listing",
     "Missing",
     "Observed",
+    "Page",
     "Presentation",
     "Reports",
     "ScaleName",
@@ -69,6 +70,10 @@ Seed = Annotated[
     ),
 ]
 AsJson = Annotated[bool, Option("--json", help="Write JSON.", rich_help_panel="Output")]
+Page = Annotated[
+    Path | None,
+    Option("--html", help="Write all of it as one page for a browser.", rich_help_panel="Output"),
+]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jgram.cli.options import Inference, Input, Observed, Presentation, Reports
+from jgram.cli.options import Inference, Input, Observed, Page, Presentation, Reports
 from jgram.cli.process import CANNOT_TELL
 from jgram.cli.show import progress, say, say_error, say_json, say_view
 from jgram.display import ranking_view, to_json
@@ -21,6 +21,7 @@ def run(
     observed: Observed,
     inference: Inference,
     presentation: Presentation,
+    page: Page = None,
 ) -> int:
     """Rank reports of the same records by reliability, and say which can be told apart.
 
@@ -29,13 +30,15 @@ def run(
         jgram rank visits.csv --report doctor --report coder --observation crp
 
         jgram rank employment.csv --report first --report final --observation taxes \\
-          --difference --bins 4 --order month --block-length 12 --plot ranking.png
+          --difference --bins 4 --order month --block-length 12 --html ranking.html
     """
+    from jgram.cli.html import check_page, write_ranking
     from jgram.cli.plots import check_figure, draw_ranking
 
     if len(report) < 2:
         raise ValueError("expected two or more --report to rank; score takes one")
     check_figure(presentation.plot)
+    check_page(page)
     with progress(f"ranking {len(report)} reports"):
         import jax
 
@@ -49,14 +52,19 @@ def run(
         )
         if presentation.plot:
             draw_ranking(presentation.plot, found)
+        text = to_json(found, source=given.source)
+        if page:
+            write_ranking(page, found, given.source, text)
     if presentation.as_json:
-        say_json(to_json(found, source=given.source))
+        say_json(text)
         if not found.separated:
             say_error(found.conclusion)
     else:
         say_ranking(
             found, given.source, counts_scale=presentation.counts_scale, plot=presentation.plot
         )
+        if page:
+            say(f"written: {page}", "dim")
     return 0 if found.separated else CANNOT_TELL
 
 
