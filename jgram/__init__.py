@@ -2,7 +2,7 @@
 
 >>> import jgram
 >>> report = jgram.score(["yes", "no", "no", "yes"] * 25, [1.2, 0.1, 0.3, 0.9] * 25)
->>> report.rank
+>>> report.gram_rank
 2
 
 What most people need stands here, listed in :mod:`jgram.public` and imported when first asked for,

@@ -23,11 +23,12 @@ alike, half by the class shares), the probability that the label ``k`` of a reco
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import jax
 import numpy as np
 
+import jgram.display as display
 from jgram.audit import audit, audit_sample
 from jgram.binding import bind_observations, input_finding, leak_finding
 from jgram.data import check_aligned, drop_missing, encode_reports, find_leaks
@@ -38,6 +39,9 @@ from jgram.findings import Finding
 from jgram.kernels import Kernel, describe
 from jgram.left_out import predict_left_out
 from jgram.observed import Observed
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["ClassSummary", "LabelIssues", "label_issues"]
 
@@ -90,12 +94,13 @@ class LabelIssues:
         findings: About the input.
     """
 
+    SCHEMA: ClassVar[str] = "jgram/issues/1"
     name: str
-    wrong: np.ndarray = field(repr=False)
-    margin: np.ndarray = field(repr=False)
-    suggested: np.ndarray = field(repr=False)
-    order: np.ndarray = field(repr=False)
-    labels: np.ndarray = field(repr=False)
+    wrong: np.ndarray = field(repr=False, metadata={"dtype": "float64"})
+    margin: np.ndarray = field(repr=False, metadata={"dtype": "float64"})
+    suggested: np.ndarray = field(repr=False, metadata={"dtype": "int32"})
+    order: np.ndarray = field(repr=False, metadata={"dtype": "int64"})
+    labels: np.ndarray = field(repr=False, metadata={"dtype": "int32"})
     number: int
     number_by_all: int
     interval: tuple[int, int] | None
@@ -153,8 +158,42 @@ class LabelIssues:
             "row": int(row),
             "label": self.classes[self.labels[row]],
             "suggested": self.classes[self.suggested[row]],
-            "confidence": float(self.wrong[row]),
+            "wrong": float(self.wrong[row]),
             "margin": float(self.margin[row]),
+        }
+
+    def __str__(self) -> str:
+        """What ``jgram issues`` shows."""
+        return display.to_text(self._view())
+
+    def _repr_html_(self) -> str:
+        return display.to_html(self._view())
+
+    def to_frame(self, library: str | None = None) -> Any:
+        """One row a record, most suspicious first; of ``"pandas"``, ``"polars"``, ``"pyarrow"``."""
+        return display.to_frame(self._columns(), library)
+
+    def to_json(self) -> str:
+        """All of it as JSON, which :func:`jgram.load` reads."""
+        return display.to_json(self)
+
+    def plot(self) -> "Figure":
+        """All records in the order of suspicion: a matplotlib figure."""
+        from jgram.plots import issues_figure
+
+        return issues_figure(self)
+
+    def _view(self) -> display.View:
+        return [*display.issues_view(self), *display.suspects(self.records(20))]
+
+    def _columns(self) -> dict[str, Any]:
+        rows, names = self.order, self.classes
+        return {
+            "row": rows.tolist(),
+            "label": [names[k] for k in self.labels[rows]],
+            "suggested": [names[k] for k in self.suggested[rows]],
+            "wrong": self.wrong[rows].tolist(),
+            "margin": self.margin[rows].tolist(),
         }
 
 

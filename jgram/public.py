@@ -33,6 +33,7 @@ from jgram.noise import bootstrap, noise_floor
 from jgram.observed import observe
 from jgram.paper import guarantees, orderings
 from jgram.report import Ranking, ScoreReport, compare, rank_reports, score
+from jgram.results import load, schema
 from jgram.scores import plugin_log_score, plugin_score
 from jgram.stratified import stratified_matching_score
 
@@ -59,6 +60,7 @@ __all__ = [
     "kernels",
     "label_issues",
     "linear",
+    "load",
     "noise",
     "noise_floor",
     "observe",
@@ -69,6 +71,7 @@ __all__ = [
     "rank_annotators",
     "rank_reports",
     "rbf",
+    "schema",
     "score",
     "scores",
     "simulate",

@@ -13,13 +13,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import exp, isfinite, log
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.stats import norm
 
+import jgram.display as display
 from jgram.alignment import align
 from jgram.arrays import Array, Key
 from jgram.binding import Bound, bind
@@ -47,6 +48,9 @@ from jgram.kernels import Kernel, describe
 from jgram.ranks import RankedPairs, rank_pairs
 from jgram.uncertainty import Uncertainty, padded_length, uncertainties
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 __all__ = [
     "PairComparison",
     "RankedReport",
@@ -73,7 +77,7 @@ class ScoreReport:
         confidence: Confidence level of the interval.
         bias: Jackknife estimate for the log score, not subtracted; ``None`` where it cannot be
             told.
-        rank: Numerical rank of the Gram matrix; the score is 0 below ``num_classes``.
+        gram_rank: Numerical rank of the Gram matrix; the score is 0 below ``num_classes``.
         seen: How many of the ``d - 1`` directions between classes the observations show of this
             report, no record speaking for itself. Where it is far below, most of the score is the
             volume of noise.
@@ -88,6 +92,7 @@ class ScoreReport:
         findings: What to know before acting, the gravest first.
     """
 
+    SCHEMA: ClassVar[str] = "jgram/score/1"
     name: str
     log_score: float | None
     score: float | None
@@ -96,7 +101,7 @@ class ScoreReport:
     interval: tuple[float, float] | None
     confidence: float
     bias: float | None
-    rank: int
+    gram_rank: int
     seen: float
     noise_p_value: float
     normalised_score: float
@@ -121,6 +126,27 @@ class ScoreReport:
         """Why there is no score, or ``None`` where there is one."""
         fatal = [finding for finding in self.findings if finding.level == "fatal"]
         return fatal[0].message if fatal else None
+
+    def __str__(self) -> str:
+        """What ``jgram score`` shows."""
+        return display.to_text(display.score_view(self))
+
+    def _repr_html_(self) -> str:
+        return display.to_html(display.score_view(self))
+
+    def to_frame(self, library: str | None = None) -> Any:
+        """One row; of ``"pandas"``, ``"polars"`` or ``"pyarrow"``."""
+        return display.to_frame({k: [v] for k, v in display.score_row(self).items()}, library)
+
+    def to_json(self) -> str:
+        """All of it as JSON, which :func:`jgram.load` reads."""
+        return display.to_json(self)
+
+    def plot(self) -> "Figure":
+        """The picture that ``jgram score --plot`` draws: a matplotlib figure."""
+        from jgram.plots import scores_figure
+
+        return scores_figure([self])
 
 
 @dataclass(frozen=True)
@@ -202,6 +228,7 @@ class Ranking:
         findings: About the comparison as a whole.
     """
 
+    SCHEMA: ClassVar[str] = "jgram/ranking/1"
     reports: tuple[RankedReport, ...]
     pairs: tuple[PairComparison, ...]
     most_reliable: tuple[str, ...]
@@ -236,6 +263,27 @@ class Ranking:
         if len(best) == 1:
             return f"{best[0]} is the most reliable{tail}"
         return f"{_listed(best)} are the most reliable and cannot be told apart{tail}"
+
+    def __str__(self) -> str:
+        """What ``jgram rank`` shows."""
+        return display.to_text(display.ranking_view(self))
+
+    def _repr_html_(self) -> str:
+        return display.to_html(display.ranking_view(self))
+
+    def to_frame(self, library: str | None = None) -> Any:
+        """One row a report, best first; of ``"pandas"``, ``"polars"`` or ``"pyarrow"``."""
+        return display.to_frame(display.ranking_rows(self), library)
+
+    def to_json(self) -> str:
+        """All of it as JSON, which :func:`jgram.load` reads."""
+        return display.to_json(self)
+
+    def plot(self) -> "Figure":
+        """The picture that ``jgram rank --plot`` draws: a matplotlib figure."""
+        from jgram.plots import ranking_figure
+
+        return ranking_figure(self)
 
 
 def score(
@@ -598,8 +646,8 @@ def _record(
         standard_error=found.standard_error if bounded else None,
         interval=found.interval(confidence) if bounded else None,
         confidence=confidence,
-        bias=found.bias,
-        rank=found.rank,
+        bias=None if found.bias is None else float(found.bias),
+        gram_rank=found.rank,
         seen=seen,
         noise_p_value=p_value,
         normalised_score=d * exp(value / (2 * d)) if known else 0.0,

@@ -299,7 +299,7 @@ def test_better_and_chance_exclude_each_other():
     assert all(a.p_value < 0.05 for a in ranking.annotators if a.standing == "better")
     for a in ranking.annotators:
         assert not {"better", "cannot be told from chance"} <= set(a.remarks)
-        assert a.rank_interval[0] <= a.rank <= a.rank_interval[1]
+        assert a.first_rank <= a.rank <= a.last_rank
 
 
 def test_renaming_needs_evidence():
@@ -546,7 +546,7 @@ def test_a_public_crowd_is_ranked_better_than_by_agreement(shared_data):
 def test_readings_are_drawn_with_intervals_and_answers():
     figure = pytest.importorskip("matplotlib.figure").Figure()
     axes = figure.subplots()
-    from jgram.cli.plots import plot_annotators
+    from jgram.plots import plot_annotators
 
     bounds = [(-0.5, -0.1), (np.nan, np.nan)]
     plot_annotators(axes, ["ann", "b$b"], [-0.3, np.nan], bounds, [120, 7], average=-0.4)

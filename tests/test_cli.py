@@ -7,12 +7,14 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
 import jax
+import jsonschema
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -24,7 +26,8 @@ from jgram.cli import main
 from jgram.data import read_columns
 from tests.components import Cosine, Laplacian
 
-HANDED = Path(__file__).parents[2] / "shared" / "data"
+ROOT = Path(__file__).parents[1]
+HANDED = ROOT.parent / "shared" / "data"
 
 
 FLIPPED = [5, 77, 201]
@@ -114,12 +117,20 @@ def jgram(folder, monkeypatch, capsys, unchecked):
 
 
 def strict(text: str):
-    """Parsed JSON that holds neither NaN nor Infinity."""
+    """Parsed JSON that holds neither NaN nor Infinity, and is what its schema says."""
 
     def refuse(constant):
         raise AssertionError(constant)
 
-    return json.loads(text, parse_constant=refuse)
+    record = json.loads(text, parse_constant=refuse)
+    jsonschema.validate(record, load_schema(record["schema"].split("/")[1]))
+    return record
+
+
+@lru_cache
+def load_schema(name):
+    """As a program without jgram reads it."""
+    return json.loads((ROOT / "jgram" / "schemas" / f"{name}.json").read_text())
 
 
 # Answers ------------------------------------------------------------------------------------
@@ -155,6 +166,7 @@ def test_the_json_is_the_result(jgram, folder):
     line = "rank visits.csv --report bad --report good --observation symptom --json --seed 3"
     record = strict(jgram(line).stdout)
     source = record.pop("source")
+    assert record.pop("schema") == "jgram/ranking/1"
     assert source["seed"] == 3
     assert source["observations"] == ["symptom"]
     table = pd.read_csv(folder / "visits.csv")
@@ -210,7 +222,7 @@ def test_score_says_what_the_number_is_worth(jgram):
     ):
         assert words in result.stdout
     record = strict(jgram("score visits.csv --report good --observation symptom --json").stdout)
-    assert record["rank"] == record["num_classes"] == 3
+    assert record["gram_rank"] == record["num_classes"] == 3
     assert set(record["class_counts"]) == {"cold", "flu", "[well]"}
 
 
@@ -313,16 +325,16 @@ def test_order_finds_a_block_length_of_its_own(jgram, folder):
     assert "records in order of time, judged in blocks of 10" in shown
 
 
-def test_buckets_and_their_edges_are_told(jgram):
+def test_bins_and_their_edges_are_told(jgram):
     line = "score visits.csv --report good --observation level"
     result = jgram(f"{line} --observation-bins 4")
-    assert "level: 4 buckets, cut at" in result.stdout
+    assert "level: 4 bins, cut at" in result.stdout
     assert "kernel delta(num_outcomes=4)" in result.stdout
     level = np.loadtxt("visits.csv", delimiter=",", skiprows=1, usecols=6)
     edges = ", ".join(f"{edge:g}" for edge in np.quantile(level, [0.25, 0.5, 0.75]))
     assert f"cut at {edges}\n" in result.stdout
     result = jgram("score visits.csv --report level --observation rain --bins 3 --kernel rbf")
-    assert "level: 3 buckets" in result.stdout
+    assert "level: 3 bins" in result.stdout
     assert "rain: " not in result.stdout
 
 
@@ -336,14 +348,14 @@ def test_numbers_are_read_with_the_option(jgram):
     assert result.exit_code == 0, result.stderr
     line = "rank comma.csv --report a --report b --observation c --observation-bins 2"
     assert "--decimal ','" in jgram(line).stderr
-    assert "c: 2 buckets, cut at 2.5\n" in jgram(f"{line} --decimal ,").stdout
+    assert "c: 2 bins, cut at 2.5\n" in jgram(f"{line} --decimal ,").stdout
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg"])
 def test_plots_are_written(jgram, folder, suffix):
     reports = "--report bad --report good --report same"
     result = jgram(f"rank visits.csv {reports} --observation symptom --plot ranking.{suffix}")
-    assert f"plot in ranking.{suffix}" in result.stdout
+    assert f"written: ranking.{suffix}" in result.stdout
     start = (folder / f"ranking.{suffix}").read_bytes()[:60]
     assert start.startswith({"png": b"\x89PNG", "svg": b"<?xml"}[suffix])
 
@@ -661,6 +673,11 @@ def examples(jgram, folder, tmp_path, monkeypatch):
     text = (folder / "answers.csv").read_text().replace("item,who,label", "image,worker,answer")
     (tmp_path / "answers.csv").write_text(text)
     (tmp_path / "votes.csv").write_text((folder / "votes.csv").read_text())
+    tasks = [{"id": i, "data": {}, "annotations": [
+        {"completed_by": 3 + j, "result": [{"from_name": "kind", "value": {"choices": [choice]}}]}
+        for j, choice in enumerate(("cat", "dog", "cat") if i % 2 else ("dog", "dog", "cat"))]}
+        for i in range(20)]  # fmt: skip
+    (tmp_path / "label-studio.json").write_text(json.dumps(tasks))
     (tmp_path / "answers.npz").write_bytes((folder / "matrix.npz").read_bytes())
     with np.load(folder / "images.npz") as images:
         np.savez(tmp_path / "labels.npz", answers=images["labels"], features=images["embedding"])
@@ -723,15 +740,17 @@ TABLE_1 = {"final": "33,918,976", "one_month_later": "24,920,064", "first": "3,5
 
 @pytest.mark.thorough
 def test_demo_cannot_tell_table_1_and_can_tell_labels_of_images(jgram, folder):
-    result = jgram("demo")
+    example = re.search(r"jgram (demo.*)", import_module("jgram.cli.demo").run.__doc__)
+    result = jgram(example[1])
     assert result.exit_code == 0
     for name, counts in TABLE_1.items():
         assert row_of(result, name).endswith(counts)
     assert "The data cannot tell" in result.stdout
     assert "0% replaced is the most reliable." in result.stdout
-    for name in ("jgram-demo.png", "jgram-demo-images.png"):
+    for name in ("employment.png", "employment-images.png"):
         assert (folder / name).read_bytes().startswith(b"\x89PNG")
     record = strict(jgram("demo --json").stdout)
+    assert record.pop("schema") == "jgram/demo/1"
     names = {part: [r["name"] for r in record[part]["reports"]] for part in record}
     assert sorted(names["employment"]) == sorted(TABLE_1)
     assert names["images"] == [f"{share}% replaced" for share in (0, 15, 30, 50)]
@@ -753,7 +772,7 @@ def test_image_features_give_a_full_rank_score(jgram):
     path = HANDED / "crowd_labelme" / "labelme_crowd.npz"
     result = jgram(f"score {path} --report truth_train --observation vgg_train --json")
     record = strict(result.stdout)
-    assert record["rank"] == 8
+    assert record["gram_rank"] == 8
     assert np.isfinite(record["log_score"])
 
 

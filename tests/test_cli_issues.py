@@ -4,12 +4,14 @@ import csv
 import json
 from typing import NamedTuple
 
+import jsonschema
 import numpy as np
 import pytest
 from PIL import Image
 from pyarrow import parquet as pq
 from pyarrow import table as arrow_table
 
+from jgram import schema
 from jgram.cli import main
 
 ROWS, UNLABELLED, FLIPPED = 120, [7, 50], [5, 33, 77, 101]
@@ -120,7 +122,7 @@ def test_the_records_that_were_flipped_are_shown_with_their_own_columns(jgram, f
             assert row[name] == original[name], name
     for row in found[:4]:
         assert row["suggested"] == NAMES[TRUTH[int(row["row"])]]
-        assert 0.5 < float(row["confidence"]) <= 1
+        assert 0.5 < float(row["wrong"]) <= 1
         assert float(row["margin"]) < 0
         shown = next(x for x in result.stdout.splitlines() if x.split()[:1] == [row["row"]])
         assert row["level"] in shown.split()
@@ -130,6 +132,7 @@ def test_the_records_that_were_flipped_are_shown_with_their_own_columns(jgram, f
 def test_json_has_the_record_the_classes_and_the_rows_of_the_file(jgram, folder):
     result = jgram(f"{LINE} --json --out found.json")
     record = json.loads(result.stdout, parse_constant=pytest.fail)
+    jsonschema.validate(record, schema("issues"))
     assert record == json.loads((folder / "found.json").read_text())
     assert record["name"] == "diagnosis"
     assert record["num_records"] == 118
@@ -156,7 +159,7 @@ def test_files_of_other_formats(jgram, folder):
     line = "issues visits.npz --report diagnosis --observation level --to-check 5 --out found.csv"
     assert jgram(line).exit_code == 0
     assert list(rows_of(folder / "found.csv")[0]) == [
-        "row", "label", "suggested", "confidence", "margin", "right", "level",
+        "row", "label", "suggested", "wrong", "margin", "right", "level",
     ]  # fmt: skip
 
 

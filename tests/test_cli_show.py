@@ -5,12 +5,12 @@ import json
 import re
 import sys
 
-import numpy as np
 import pytest
+from rich.cells import cell_len
 
-from jgram.cli import show
-from jgram.cli.show import Column, say, say_json, say_table, table
+from jgram.cli.show import say, say_json, say_view
 from jgram.cli.write import check_target, unfinished, whole_file, write_records
+from jgram.display import Column, table
 
 ROWS = [
     Column(
@@ -33,7 +33,7 @@ def numbers(text):
 def test_tables_fit_and_cut_names_only(width):
     shown = table(ROWS, width)
     cells = [cell for column in ROWS if not column.name for cell in column.cells if cell]
-    assert max(map(show.cell_len, shown.split("\n"))) <= width
+    assert max(map(cell_len, shown.split("\n"))) <= width
     assert all(cell in shown for cell in cells)
     assert shown.count("019 ") == shown.count("report")  # the names lead every part, ends kept
     if width == 200:
@@ -51,7 +51,7 @@ def test_shortened_names_stay_apart():
 
 def test_numbers_stand_in_line():
     lines = table(ROWS[:3], 80).split("\n")
-    assert len({show.cell_len(line) for line in lines[2:5]}) == 1
+    assert len({cell_len(line) for line in lines[2:5]}) == 1
     assert lines[3].endswith("-20.5 ± 0.8")
 
 
@@ -68,7 +68,7 @@ def ascii_output(monkeypatch):
 
 def test_characters_that_the_terminal_lacks_are_replaced(monkeypatch):
     shown = ascii_output(monkeypatch)
-    say_table([Column("naïve", ["Jürgen"], True), Column("score ± 95%", ["-3.10 ± 0.20"])])
+    say_view([[Column("naïve", ["Jürgen"], True), Column("score ± 95%", ["-3.10 ± 0.20"])]])
     say("distance² − ∞")
     head, rule, row, _, line, _ = shown().split("\n")
     assert head.split() == ["na\\xefve", "score", "+-", "95%"]
@@ -85,7 +85,7 @@ def test_json_stays_json_where_the_terminal_lacks_characters(monkeypatch):
 
 
 def test_names_cannot_steer_the_terminal(capsys):
-    say_table([Column("report", ["a\x1b[2Jb\nc"], True), Column("score", ["1"])])
+    say_view([[Column("report", ["a\x1b[2Jb\nc"], True), Column("score", ["1"])]])
     assert "a\\x1b[2Jb\\nc" in capsys.readouterr().out
 
 
@@ -147,11 +147,6 @@ def test_a_folder_without_permission_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("os.access", lambda *_: False)
     with pytest.raises(PermissionError):
         check_target(tmp_path / "out.csv", (".csv",))
-
-
-def test_records_are_shown_by_column():
-    columns = show.columns_of([{"mean_gain": np.float64(0.12345), "name": None}], mean_gain=False)
-    assert columns == [Column("mean gain", ["0.123"], False)]
 
 
 def test_a_file_written_anew_is_another_file_and_links_stay_links(tmp_path):

@@ -89,7 +89,7 @@ def test_names_rows_and_summary_survive():
     first = found.records(1)[0]
     assert first["label"] == names[labels[first["row"]]]
     assert first["suggested"] == names[truth[first["row"]]]
-    assert first["confidence"] == found.wrong[first["row"]]
+    assert first["wrong"] == found.wrong[first["row"]]
     assert [record["row"] for record in found.records()] == found.issues.tolist()
     summary = found.by_class()
     assert sum(item.issues for item in summary) == found.number

@@ -88,7 +88,7 @@ def test_a_report_says_what_the_definition_says():
     assert report.normalised_score == pytest.approx(3 * np.linalg.det(gram) ** (1 / 6))
     assert report.hadamard_ratio == pytest.approx(np.linalg.det(gram) / np.prod(np.diag(gram)))
     assert report.class_counts == dict(zip(NAMES, np.bincount(GOOD), strict=True))
-    assert (report.rank, report.num_classes, report.num_records) == (D, D, N)
+    assert (report.gram_rank, report.num_classes, report.num_records) == (D, D, N)
     assert report.interval[0] < report.log_score < report.interval[1]
     assert report.kernel == "delta(num_outcomes=3)"
     assert report.seen == pytest.approx(D - 1, abs=0.2)

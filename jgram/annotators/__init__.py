@@ -2,6 +2,7 @@
 
 from jgram.annotators.answers import Answers, answers_from_columns, answers_from_matrix
 from jgram.annotators.collusion import Collusion, CollusionSearch, find_collusion
+from jgram.annotators.label_studio import answers_from_label_studio
 from jgram.annotators.ranking import (
     Annotator,
     AnnotatorRanking,
@@ -20,6 +21,7 @@ __all__ = [
     "InferredLabels",
     "Reading",
     "answers_from_columns",
+    "answers_from_label_studio",
     "answers_from_matrix",
     "find_collusion",
     "infer_labels",

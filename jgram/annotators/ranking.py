@@ -21,10 +21,11 @@ normal test corrected for the number of others (Bonferroni).
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from statistics import NormalDist
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
+import jgram.display as display
 from jgram.annotators.answers import Answers, answers_from_matrix
 from jgram.annotators.collusion import CollusionSearch, find_collusion
 from jgram.annotators.readings import (
@@ -41,6 +42,9 @@ from jgram.annotators.readings import (
 )
 from jgram.findings import Finding
 from jgram.uncertainty import normal_quantile
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = [
     "Annotator",
@@ -78,7 +82,8 @@ class Annotator:
         answers: Number of labels on items that somebody else labelled too.
         coverage: Share of all items that the annotator labelled.
         rank: 1 is the best.
-        rank_interval: Interval of the rank.
+        first_rank: Lowest rank that the data leave.
+        last_rank: Highest rank that they leave.
         log_score: Mean log probability that the others give to the own labels.
         determinant: ``|det C|^(1/(d-1))`` of the confusion matrix; ``None`` where only one label is
             ever given.
@@ -95,7 +100,8 @@ class Annotator:
     answers: int
     coverage: float
     rank: int
-    rank_interval: tuple[int, int]
+    first_rank: int
+    last_rank: int
     log_score: Reading
     determinant: Reading | None
     accuracy: Reading
@@ -129,6 +135,7 @@ class AnnotatorRanking:
         annotators: Best first.
         by: The reading ranked by.
         question: What that reading answers, in a line.
+        confidence: Confidence level of each interval.
         p_value: P-value of all annotators being alike.
         reliability: Squared correlation to expect of the values ranked by with what they estimate.
         collusion: Pairs who agree too much, and how many could be judged.
@@ -137,9 +144,11 @@ class AnnotatorRanking:
         findings: What to know before acting.
     """
 
+    SCHEMA: ClassVar[str] = "jgram/annotators/1"
     annotators: tuple[Annotator, ...]
     by: By
     question: str
+    confidence: float
     p_value: float
     reliability: float
     collusion: CollusionSearch
@@ -175,6 +184,27 @@ class AnnotatorRanking:
     def records(self) -> list[dict[str, Any]]:
         """One flat row an annotator, best first, for a table or a file."""
         return [_row(a) for a in self.annotators]
+
+    def __str__(self) -> str:
+        """What ``jgram annotators`` shows."""
+        return display.to_text(display.annotators_view(self))
+
+    def _repr_html_(self) -> str:
+        return display.to_html(display.annotators_view(self))
+
+    def to_frame(self, library: str | None = None) -> Any:
+        """One row an annotator, best first; of ``"pandas"``, ``"polars"`` or ``"pyarrow"``."""
+        return display.to_frame(display.columns(self.records()), library)
+
+    def to_json(self) -> str:
+        """All of it as JSON, which :func:`jgram.load` reads."""
+        return display.to_json(self)
+
+    def plot(self) -> "Figure":
+        """The picture that ``jgram annotators --plot`` draws: a matplotlib figure."""
+        from jgram.plots import annotators_figure
+
+        return annotators_figure(self)
 
 
 @dataclass(frozen=True)
@@ -266,6 +296,7 @@ def rank_annotators(
         annotators=tuple(listed),
         by=by,
         question=QUESTIONS[by],
+        confidence=confidence,
         p_value=p_value,
         reliability=_reliability(chosen, judged),
         collusion=collusion,
@@ -359,7 +390,8 @@ def _listed(
             answers=int(crowd.answers[a]),
             coverage=float(coverage[a]),
             rank=int(rank[a]),
-            rank_interval=(int(first[a]), int(last[a])),
+            first_rank=int(first[a]),
+            last_rank=int(last[a]),
             log_score=_reading(readings["log_score"], a),
             determinant=None if only[a] >= 0 else _reading(readings["determinant"], a),
             accuracy=_reading(readings["accuracy"], a),
@@ -435,8 +467,8 @@ def _row(a: Annotator) -> dict[str, Any]:
         "annotator": a.name,
         "answers": a.answers,
         "coverage": a.coverage,
-        "rank_low": a.rank_interval[0],
-        "rank_high": a.rank_interval[1],
+        "first_rank": a.first_rank,
+        "last_rank": a.last_rank,
         **bounds,
         "agreement": a.agreement,
         "p_value": a.p_value,

@@ -8,7 +8,6 @@ from typer import Option
 from jgram.cli.options import AsJson, Seed
 from jgram.cli.rank import say_ranking
 from jgram.cli.show import progress, say, say_json
-from jgram.cli.write import to_text
 
 if TYPE_CHECKING:
     from jgram.report import Ranking
@@ -32,7 +31,9 @@ _TEXTS = {
 def run(
     seed: Seed = 0,
     as_json: AsJson = False,
-    plot: Annotated[Path, Option(help="Draw the ranking into this file.")] = Path("jgram-demo.png"),
+    plot: Annotated[
+        Path, Option(help="Draw the ranking into this file.", rich_help_panel="Output")
+    ] = Path("jgram-demo.png"),
 ) -> None:
     """Two rankings: one that the data cannot decide, and one that they can.
 
@@ -44,6 +45,8 @@ def run(
         jgram demo --plot employment.png
     """
     from jgram.cli.plots import check_figure, draw_ranking
+    from jgram.data.json import to_json
+    from jgram.display import to_record
 
     plots = {"employment": plot, "images": plot.with_stem(f"{plot.stem}-images")}
     for file in plots.values():
@@ -54,9 +57,7 @@ def run(
             found, source = judge(seed)
             draw_ranking(plots[name], found)
         if as_json:
-            from jgram.data import to_data
-
-            records[name] = {"source": source, **to_data(found)}
+            records[name] = to_record(found, source=source)
             continue
         title, text = _TEXTS[name]
         say(title, "bold")
@@ -64,7 +65,7 @@ def run(
         say_ranking(found, source, counts_scale=name == "employment", plot=plots[name])
         say()
     if as_json:
-        say_json(to_text(records))
+        say_json(to_json({"schema": "jgram/demo/1", **records}))
 
 
 def _employment(seed: int) -> tuple["Ranking", dict[str, Any]]:

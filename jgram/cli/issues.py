@@ -6,18 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
-from jgram.cli.options import Input, Listing, Missing, Observed
+from jgram.cli.options import Input, Listing, Missing, Observed, Page
 from jgram.cli.process import CANNOT_TELL
-from jgram.cli.show import (
-    Column,
-    progress,
-    say,
-    say_error,
-    say_finding,
-    say_json,
-    say_table,
-)
+from jgram.cli.show import progress, say, say_error, say_json, say_view
 from jgram.cli.write import check_target, to_text, write_records
+from jgram.display import issues_view, suspects
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,12 +20,11 @@ if TYPE_CHECKING:
 __all__ = ["run"]
 
 _VERDICTS = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
-_SHOWN_COLUMNS, _SHOWN_CHARACTERS = 8, 32
-_SHOWN_CLASSES, _MOST_IMAGES = 20, 100
+_SHOWN_COLUMNS, _SHOWN_CLASSES, _MOST_IMAGES = 8, 20, 100
 
 
 def run(
-    report: Annotated[str, Option(help="Column of reported labels.")],
+    report: Annotated[str, Option(help="Column of reported labels.", rich_help_panel="Input")],
     source: Input,
     observed: Observed,
     listing: Listing,
@@ -42,23 +34,35 @@ def run(
             help="Instead of the issues, list so many rows to check by hand: they tell how many "
             "labels are wrong.",
             min=1,
+            rich_help_panel="Checking by hand",
         ),
     ] = None,
     checked: Annotated[
         Path | None,
         Option(
             help="What you found: a file with the columns row and right, the right label or yes "
-            "or no; rows without an answer are passed over."
+            "or no; rows without an answer are passed over.",
+            rich_help_panel="Checking by hand",
         ),
     ] = None,
     images: Annotated[
         Path | None,
-        Option(help="Images of the rows: an .npz file, or a folder, file names in row order."),
+        Option(
+            help="Images of the rows: an .npz file, or a folder, file names in row order.",
+            rich_help_panel="Images",
+        ),
     ] = None,
     image_column: Annotated[
-        str | None, Option(help="Column that names the files of the folder, or array of the npz.")
+        str | None,
+        Option(
+            help="Column that names the files of the folder, or array of the npz.",
+            rich_help_panel="Images",
+        ),
     ] = None,
-    plot: Annotated[Path | None, Option(help="Draw the images listed into this file.")] = None,
+    plot: Annotated[
+        Path | None, Option(help="Draw the images listed into this file.", rich_help_panel="Images")
+    ] = None,
+    page: Page = None,
 ) -> int:
     """List the records whose label fits its observation badly, and say how many are wrong.
 
@@ -67,7 +71,7 @@ def run(
 
     Examples:
 
-        jgram issues visits.csv --report diagnosis --observation crp --out found.csv
+        jgram issues visits.csv --report diagnosis --observation crp --html found.html
 
         jgram issues visits.csv --report diagnosis --observation crp \\
           --to-check 50 --out check.csv
@@ -78,7 +82,10 @@ def run(
         jgram issues labels.npz --report answers --observation features \\
           --images photos --plot suspects.png
     """
+    from jgram.cli.html import check_page, write_issues
+
     _check_options(listing, images, image_column, plot)
+    check_page(page)
     with progress("looking for label issues"):
         from jgram.cli.images import read_images
         from jgram.cli.plots import draw_images
@@ -106,13 +113,15 @@ def run(
         chosen = found.issues if to_check is None else found.to_check(to_check)
         records = [{**found.record(row), "row": int(rows[row])} for row in chosen]
         own = [{name: cell[places[row]] for name, cell in cells.items()} for row in chosen]
+        about = {
+            "file": str(source.file),
+            "observations": observed.observation,
+            "notes": notes,
+        }
         text = to_text(
             {
-                "source": {
-                    "file": str(source.file),
-                    "observations": observed.observation,
-                    "notes": notes,
-                },
+                "schema": found.SCHEMA,
+                "source": about,
                 **to_data(found),
                 "issues": rows[found.issues],
                 "by_class": found.by_class(),
@@ -134,17 +143,24 @@ def run(
             for record, mine in zip(records, own, strict=True)
         ]
         write_records(listing.out, text, lines)
+        if page:
+            pairs = list(zip(records, own, strict=True))
+            write_issues(page, found, about, pairs, to_check is not None, text)
     undecided = not found.informative and found.interval is None
     if listing.as_json:
         say_json(text)
         if undecided:
             say_error(found.conclusion)
     else:
-        _say(found, notes, listing.limit)
+        say_view(issues_view(found, notes=notes, limit=max(listing.limit, _SHOWN_CLASSES)))
         shown = [name for name in observed.observation if name in cells]
-        _say_records(records[: listing.limit], own, shown)
+        first = own[: listing.limit]
+        beside = {name: [mine[name] for mine in first] for name in shown[:_SHOWN_COLUMNS]}
+        say_view(suspects(records[: listing.limit], beside))
+        if first and len(shown) > _SHOWN_COLUMNS:
+            say(f"{len(shown) - _SHOWN_COLUMNS} more observations: --out writes all", "dim")
         _say_next(found, to_check, listing.out)
-        for path in (listing.out, plot):
+        for path in (listing.out, plot, page):
             if path is not None:
                 say(f"written: {path}", "dim")
     return CANNOT_TELL if undecided else 0
@@ -253,71 +269,7 @@ def _beside(record: Mapping[str, Any], own: Mapping[str, Any], report: str) -> d
 
 
 def _title(record: Mapping[str, Any]) -> str:
-    return (
-        f"{record['label']} → {record['suggested']}\n"
-        f"row {record['row']}, {record['confidence']:.0%}"
-    )
-
-
-def _say(found: "LabelIssues", notes: Sequence[str], limit: int) -> None:
-    say(f"{found.num_records} records, {len(found.classes)} classes")
-    say(found.observations)
-    for note in notes:
-        say(note, "dim")
-    for finding in found.findings:
-        say_finding(finding)
-    say(found.conclusion, "bold")
-    say()
-    classes = [
-        {
-            "class": one.name,
-            "records": one.count,
-            "issues": one.issues,
-            "mean confidence": f"{one.mean_wrong:.0%}",
-            "mostly suggested": one.confused_with or "",
-        }
-        for one in found.by_class()[: max(limit, _SHOWN_CLASSES)]
-    ]
-    _say_table(classes, numbers=("records", "issues", "mean confidence"))
-
-
-def _say_records(
-    records: Sequence[Mapping[str, Any]], own: Sequence[Mapping[str, Any]], shown: Sequence[str]
-) -> None:
-    """The rows, each with what was observed of it."""
-    if not records:
-        return
-    taken = {"row", "label", "suggested", "confidence"}
-    lines = [
-        {
-            "row": record["row"],
-            "label": record["label"],
-            "suggested": record["suggested"],
-            "confidence": f"{record['confidence']:.0%}",
-        }
-        | {
-            f"{name} " if name in taken else name: _shortened(mine[name])
-            for name in shown[:_SHOWN_COLUMNS]
-        }
-        for record, mine in zip(records, own, strict=False)
-    ]
-    _say_table(lines, numbers=("row", "confidence"))
-    if len(shown) > _SHOWN_COLUMNS:
-        say(f"{len(shown) - _SHOWN_COLUMNS} more observations: --out writes all", "dim")
-
-
-def _say_table(lines: Sequence[Mapping[str, Any]], numbers: Sequence[str]) -> None:
-    say_table(
-        [
-            Column(head.strip(), [str(line[head]) for line in lines], name=head not in numbers)
-            for head in lines[0]
-        ]
-    )
-
-
-def _shortened(value: Any) -> str:
-    text = "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
-    return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 1] + "…"
+    return f"{record['label']} → {record['suggested']}\nrow {record['row']}, {record['wrong']:.0%}"
 
 
 def _say_next(found: "LabelIssues", to_check: int | None, out: Path | None) -> None:

@@ -24,6 +24,7 @@ __all__ = [
     "Listing",
     "Missing",
     "Observed",
+    "Page",
     "Presentation",
     "Reports",
     "ScaleName",
@@ -49,10 +50,30 @@ class ScaleName(StrEnum):
 
 
 # Options that stand in several groups, or alone.
-Reports = Annotated[list[str], Option("--report", help="Column of reported labels; repeatable.")]
-Confidence = Annotated[float, Option(help="Of intervals and of telling apart.")]
-Seed = Annotated[int, Option(help="Seed of the simultaneous intervals.", min=0, max=2**63 - 1)]
-AsJson = Annotated[bool, Option("--json", help="Write JSON.")]
+Reports = Annotated[
+    list[str],
+    Option("--report", help="Column of reported labels; repeatable.", rich_help_panel="Input"),
+]
+Confidence = Annotated[
+    float,
+    Option(
+        help="Confidence level of intervals and of telling apart.", rich_help_panel="Uncertainty"
+    ),
+]
+Seed = Annotated[
+    int,
+    Option(
+        help="Seed of the simultaneous intervals.",
+        min=0,
+        max=2**63 - 1,
+        rich_help_panel="Uncertainty",
+    ),
+]
+AsJson = Annotated[bool, Option("--json", help="Write JSON.", rich_help_panel="Output")]
+Page = Annotated[
+    Path | None,
+    Option("--html", help="Write all of it as one page for a browser.", rich_help_panel="Output"),
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,9 +133,9 @@ class Observed:
     scale: Annotated[
         ScaleName, Option(help="Numbers of a table by their ranks, standardised, or as they are.")
     ] = ScaleName.RANK
-    bins: Annotated[int | None, Option(help="Quantile buckets for every numeric column.")] = None
+    bins: Annotated[int | None, Option(help="Quantile bins for every numeric column.")] = None
     observation_bins: Annotated[
-        int | None, Option(help="Quantile buckets for numeric observations only.")
+        int | None, Option(help="Quantile bins for numeric observations only.")
     ] = None
     difference: Annotated[
         bool, Option("--difference", help="Take changes from record to record of numeric columns.")

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jgram.cli.options import Inference, Input, Observed, Presentation, Reports
+from jgram.cli.options import Inference, Input, Observed, Page, Presentation, Reports
 from jgram.cli.process import CANNOT_TELL
-from jgram.cli.show import progress, say, say_error, say_findings, say_json, say_ranked
-from jgram.cli.write import to_text
+from jgram.cli.show import progress, say, say_error, say_json, say_view
+from jgram.display import ranking_view, to_json
 
 if TYPE_CHECKING:
-    from jgram.report import PairComparison, Ranking
+    from jgram.report import Ranking
 
 __all__ = ["run", "say_ranking"]
 
@@ -21,6 +21,7 @@ def run(
     observed: Observed,
     inference: Inference,
     presentation: Presentation,
+    page: Page = None,
 ) -> int:
     """Rank reports of the same records by reliability, and say which can be told apart.
 
@@ -29,19 +30,20 @@ def run(
         jgram rank visits.csv --report doctor --report coder --observation crp
 
         jgram rank employment.csv --report first --report final --observation taxes \\
-          --difference --bins 4 --order month --block-length 12 --plot ranking.png
+          --difference --bins 4 --order month --block-length 12 --html ranking.html
     """
+    from jgram.cli.html import check_page, write_ranking
     from jgram.cli.plots import check_figure, draw_ranking
 
     if len(report) < 2:
         raise ValueError("expected two or more --report to rank; score takes one")
     check_figure(presentation.plot)
+    check_page(page)
     with progress(f"ranking {len(report)} reports"):
         import jax
 
         from jgram import rank_reports
         from jgram.cli.read import read_for_judging
-        from jgram.data import to_data
 
         given = read_for_judging(source, observed, report, inference)
         key = jax.random.key(inference.seed)
@@ -50,14 +52,19 @@ def run(
         )
         if presentation.plot:
             draw_ranking(presentation.plot, found)
+        text = to_json(found, source=given.source)
+        if page:
+            write_ranking(page, found, given.source, text)
     if presentation.as_json:
-        say_json(to_text({"source": given.source, **to_data(found)}))
+        say_json(text)
         if not found.separated:
             say_error(found.conclusion)
     else:
         say_ranking(
             found, given.source, counts_scale=presentation.counts_scale, plot=presentation.plot
         )
+        if page:
+            say(f"written: {page}", "dim")
     return 0 if found.separated else CANNOT_TELL
 
 
@@ -65,23 +72,13 @@ def say_ranking(
     found: "Ranking", source: Mapping[str, Any], *, counts_scale: bool, plot: Path | None
 ) -> None:
     """Print a ranking: its table, what stands against it, and the conclusion."""
-    say_ranked(found, source, counts_scale=counts_scale)
-    published = [report.published for report in found.reports]
-    say_findings(published, found)
-    for pair in found.pairs:
-        if not pair.separated and pair.better not in found.inside_noise:
-            say(_undecided(pair), "dim")
-    say(found.conclusion, "bold")
+    say_view(
+        ranking_view(
+            found,
+            through=source["observations"],
+            notes=source["notes"],
+            counts_scale=counts_scale,
+        )
+    )
     if plot:
-        say(f"plot in {plot}", "dim")
-
-
-def _undecided(pair: "PairComparison") -> str:
-    """What would decide a pair that is not separated."""
-    names = f"{pair.better} and {pair.worse} cannot be told apart"
-    if pair.records_needed is None:
-        return f"{names}: no number of records like these would separate them"
-    more = pair.records_needed - pair.num_records
-    if more <= 0:
-        return f"{names} once all pairs are looked at together (p = {pair.adjusted_p_value:.3f})"
-    return f"{names}; about {float(f'{more:.2g}'):,.0f} more records like these would"
+        say(f"written: {plot}", "dim")

@@ -146,7 +146,7 @@ def prepare(
     bins: int | None = None,
     observation_bins: int | None = None,
 ) -> Prepared:
-    """Columns after dropping, changes and buckets, in this order.
+    """Columns after dropping, changes and bins, in this order.
 
     Args:
         columns: Name to column.
@@ -154,8 +154,8 @@ def prepare(
         drop: Leave out records that lack a value.
         others: The names of those that are neither reports nor observations.
         changes: Take changes from record to record of numeric columns.
-        bins: Quantile buckets for numeric reports.
-        observation_bins: Quantile buckets for numeric observations.
+        bins: Quantile bins for numeric reports.
+        observation_bins: Quantile bins for numeric observations.
     """
     size, notes, prepared = check_aligned(columns), [], dict(columns)
     rows = np.arange(size)
@@ -179,11 +179,11 @@ def prepare(
         if wanted and numeric:
             binned = quantile_bins(column, wanted, name=name)
             edges = ", ".join(f"{edge:g}" for edge in binned.edges)
-            notes.append(f"{name}: {wanted} buckets, cut at {edges}")
+            notes.append(f"{name}: {wanted} bins, cut at {edges}")
             column = binned.codes.astype(str) if name in observations else binned.codes
         prepared[name] = column
-    if (bins or observation_bins) and not any("buckets" in note for note in notes):
-        raise ValueError("--bins: expected a numeric column to put into buckets, got none")
+    if (bins or observation_bins) and not any("bins" in note for note in notes):
+        raise ValueError("--bins: expected a numeric column to put into bins, got none")
     return Prepared(prepared, rows[1:] if changes else rows, notes)
 
 

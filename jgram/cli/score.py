@@ -2,8 +2,8 @@
 
 from jgram.cli.options import Inference, Input, Observed, Presentation, Reports
 from jgram.cli.process import CANNOT_TELL
-from jgram.cli.show import progress, say, say_error, say_findings, say_json, say_reports
-from jgram.cli.write import to_text
+from jgram.cli.show import progress, say, say_error, say_json, say_view
+from jgram.display import score_view, to_json
 
 __all__ = ["run"]
 
@@ -33,7 +33,6 @@ def run(
     with progress("scoring"):
         from jgram import score
         from jgram.cli.read import read_for_judging
-        from jgram.data import to_data
 
         given = read_for_judging(source, observed, report, inference)
         (labels,) = given.reports.values()
@@ -41,28 +40,19 @@ def run(
         if presentation.plot:
             draw_scores(presentation.plot, [found])
     code = CANNOT_TELL if found.reason else 0
-    conclusion = f"No score: {found.reason}."
     if presentation.as_json:
-        say_json(to_text({"source": given.source, **to_data(found)}))
+        say_json(to_json(found, source=given.source))
         if code:
-            say_error(conclusion)
+            say_error(f"No score: {found.reason}.")
         return code
-    say_reports([found], given.source, counts_scale=presentation.counts_scale)
-    amounts = ", ".join(f"{name} {count:g}" for name, count in found.class_counts.items())
-    say(f"records of each class: {amounts}")
-    if not code:
-        say(
-            f"normalised score {found.normalised_score:.3f}, Hadamard ratio "
-            f"{found.hadamard_ratio:.3g} (both from 0 to 1)"
+    say_view(
+        score_view(
+            found,
+            through=given.source["observations"],
+            notes=given.source["notes"],
+            counts_scale=presentation.counts_scale,
         )
-        directions = found.num_classes - 1
-        say(
-            f"the observations show {min(max(found.seen, 0), directions):.1f} of the {directions} "
-            f"directions between classes; p of noise {found.noise_p_value:.2g}"
-        )
-    say_findings([found])
-    if code:
-        say(conclusion, "bold")
+    )
     if presentation.plot:
-        say(f"plot in {presentation.plot}", "dim")
+        say(f"written: {presentation.plot}", "dim")
     return code

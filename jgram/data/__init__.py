@@ -1,7 +1,7 @@
 """The door of the library: files, frames and arrays come in, checked and named."""
 
 from jgram.data.bins import difference, quantile_bins
-from jgram.data.columns import check_aligned, drop_missing
+from jgram.data.columns import check_aligned, dataset_columns, drop_missing
 from jgram.data.files import read_cells, read_columns
 from jgram.data.json import to_data, to_json
 from jgram.data.labels import check_soft_labels, encode_labels, encode_reports
@@ -16,6 +16,7 @@ __all__ = [
     "check_observations",
     "check_soft_labels",
     "cifar10_embeddings",
+    "dataset_columns",
     "difference",
     "drop_missing",
     "employment",

@@ -9,13 +9,21 @@ its kind comes in.
 import datetime
 import math
 import numbers
-from collections.abc import Iterable, Mapping, Sized
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from decimal import Decimal
 from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Column", "check_aligned", "column", "drop_missing", "named_columns", "refuse_missing"]
+__all__ = [
+    "Column",
+    "check_aligned",
+    "column",
+    "dataset_columns",
+    "drop_missing",
+    "named_columns",
+    "refuse_missing",
+]
 
 DROP_HINT = "fill them in, or drop those records with missing='drop' (--missing drop)"
 
@@ -109,10 +117,50 @@ def named_columns(data: Any, name: str) -> dict[str, Any]:
     """The columns of a mapping or data frame by name; anything else as it is, under ``name``."""
     if isinstance(data, Mapping):
         return dict(data)
+    if _is_dataset(data):
+        return dataset_columns(data)
     foreign = None if isinstance(data, np.ndarray | list | tuple) else _foreign(data, name)
     if foreign is None or not hasattr(foreign, "columns"):
         return {name: data}
     return {str(label): foreign.get_column(label).to_native() for label in foreign.columns}
+
+
+def dataset_columns(dataset: Any, names: Sequence[str] | None = None) -> dict[str, Any]:
+    """Columns of a Hugging Face ``datasets.Dataset`` by name, class labels by their names.
+
+    Args:
+        dataset: One split; ``datasets`` itself is not needed here.
+        names: The columns wanted, all by default.
+
+    Returns:
+        Name to column ``[n]``, or a list of vectors. Of a ``ClassLabel`` feature the names, None
+        where the code is -1, which stands for "no label" there.
+
+    Raises:
+        ValueError: Several splits, or a column that is not there.
+
+    Example:
+        >>> from types import SimpleNamespace as Namespace
+        >>> class Dataset(dict):
+        ...     column_names = ["label"]
+        ...     features = {"label": Namespace(names=["cat", "dog"])}
+        >>> dataset_columns(Dataset(label=[1, 0, -1]))
+        {'label': ['dog', 'cat', None]}
+    """
+    features = getattr(dataset, "features", None)
+    if not isinstance(features, Mapping):
+        splits = listing(dataset) if isinstance(dataset, Mapping) else type(dataset).__name__
+        raise ValueError(f"expected one split of a dataset, got {splits}: pass dataset['train']")
+    plain = dataset.with_format(None) if hasattr(dataset, "with_format") else dataset
+    columns = {}
+    for name in dataset.column_names if names is None else names:
+        if name not in features:
+            raise ValueError(f"expected a column {name!r}: it has {listing(features)}")
+        values, classes = list(plain[name]), getattr(features[name], "names", None)
+        if classes is not None:
+            values = [None if code in (None, -1) else classes[code] for code in values]
+        columns[name] = values
+    return columns
 
 
 def check_aligned(columns: Mapping[str, Any]) -> int:
@@ -187,6 +235,7 @@ def drop_missing(columns: Mapping[str, Any]) -> tuple[dict[str, Any], np.ndarray
 
 def take(data: Any, rows: np.ndarray, name: str) -> Any:
     """The given rows, in the container's own type where it declares more than values."""
+    data = dataset_columns(data) if _is_dataset(data) else data
     if isinstance(data, Mapping):
         return {label: take(part, rows, label) for label, part in data.items()}
     foreign = None if isinstance(data, np.ndarray | list | tuple) else _foreign(data)
@@ -217,6 +266,11 @@ def length(data: Any, name: str) -> int:
 
 
 # Frames and columns of other libraries ------------------------------------------------------
+
+
+def _is_dataset(data: Any) -> bool:
+    """Whether it is one split of Hugging Face ``datasets``, or looks like one."""
+    return hasattr(data, "column_names") and isinstance(getattr(data, "features", None), Mapping)
 
 
 def _foreign(data: Any, name: str = "y") -> Any:

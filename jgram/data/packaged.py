@@ -43,6 +43,9 @@ def cifar10_embeddings() -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
         ((10000, 8), [3, 8, 8, 0])
     """
     folder = resources.files("jgram.data")
-    with (folder / "cifar10_test.npz").open("rb") as source, np.load(source) as file:
+    with (
+        (folder / "cifar10_test.npz").open("rb") as source,
+        np.load(source, allow_pickle=False) as file,
+    ):
         embeddings, labels = file["embeddings"], file["labels"].astype(np.int32)
     return embeddings, labels, json.loads((folder / "cifar10_test.json").read_text("utf-8"))

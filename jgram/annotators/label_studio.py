@@ -1,0 +1,130 @@
+"""Answers from Label Studio: the JSON export of a project, its choices.
+
+The format is that of Label Studio 1.x (*Label Studio JSON format of annotated tasks*): a list of
+tasks, each with ``id``, ``data`` and ``annotations``; an annotation has ``completed_by`` and a list
+``result``, in which the answer to a ``<Choices>`` tag is ``{"from_name": ..., "value": {"choices":
+[...]}}``. Skipped tasks (``was_cancelled``), drafts and predictions are no answers.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from jgram.annotators.answers import Answers, Repeats, answers_from_columns
+
+__all__ = ["answers_from_label_studio"]
+
+
+def answers_from_label_studio(
+    export: str | Path | Sequence[Any],
+    *,
+    item: str | None = None,
+    label: str | None = None,
+    classes: Sequence[Any] | None = None,
+    repeats: Repeats = "refuse",
+    abstain: Iterable[Any] = (),
+    missing: Literal["raise", "drop"] = "drop",
+) -> Answers:
+    """Who chose what, of a JSON export of Label Studio (not JSON-MIN).
+
+    Args:
+        export: The ``.json`` file, or its tasks.
+        item: Field of ``data`` that names the items; the ``id`` of the task by default.
+        label: ``from_name`` of the choices, where tasks have several.
+        classes: All possible labels, in order.
+        repeats: As in :func:`jgram.annotators.answers_from_columns`.
+        abstain: Choices that mean "saw it and did not label it".
+        missing: ``"raise"`` refuses annotations without a choice, ``"drop"`` leaves them out.
+
+    Returns:
+        :class:`jgram.annotators.Answers`; annotators by email where the export has it, else by id.
+
+    Raises:
+        ValueError: Another format, several choices in one answer, several sets of choices.
+
+    Example:
+        >>> def said(who, choice):
+        ...     value = {"choices": [choice]}
+        ...     result = [{"from_name": "kind", "type": "choices", "value": value}]
+        ...     return {"completed_by": who, "result": result}
+        >>> task = {"id": 7, "data": {}, "annotations": [said(1, "cat"), said(2, "dog")]}
+        >>> answers = answers_from_label_studio([task])
+        >>> answers.items, answers.annotators, answers.classes
+        ((7,), (1, 2), ('cat', 'dog'))
+    """
+    tasks = _read(export) if isinstance(export, str | Path) else export
+    rows, controls = [], set()
+    for task in tasks:
+        if not isinstance(task, Mapping) or not isinstance(task.get("annotations"), list):
+            raise ValueError(
+                "expected tasks with annotations as in the JSON export of Label Studio, got "
+                f"{_keys(task)}: choose JSON, not JSON-MIN or CSV"
+            )
+        where = task.get("id")
+        name = where if item is None else task.get("data", {}).get(item)
+        if name is None:
+            kind = "an id" if item is None else f"{item!r} in its data"
+            raise ValueError(f"task {where}: expected {kind}, got {_keys(task.get('data', {}))}")
+        for annotation in task["annotations"]:
+            if annotation.get("was_cancelled"):
+                continue
+            chosen = _choices(annotation, label, where)
+            controls |= set(chosen)
+            rows.append((name, _annotator(annotation, where), next(iter(chosen.values()), None)))
+    if len(controls) > 1:
+        raise ValueError(
+            f"expected one set of choices, got {', '.join(sorted(controls))}: say which (label=, "
+            "--label)"
+        )
+    if not controls:
+        wanted = "choices" if label is None else f"choices named {label!r}"
+        raise ValueError(f"expected annotations with {wanted}, got none in {len(tasks)} tasks")
+    columns = zip(*rows, strict=True)
+    return answers_from_columns(
+        *map(list, columns), classes=classes, repeats=repeats, abstain=abstain, missing=missing
+    )
+
+
+def _read(path: str | Path) -> list[Any]:
+    try:
+        tasks = json.loads(Path(path).read_text(encoding="utf-8-sig"))
+    except ValueError as error:
+        raise ValueError(f"{path}: expected the JSON export of Label Studio: {error}") from None
+    if not isinstance(tasks, list):
+        raise ValueError(f"{path}: expected a list of tasks, got {_keys(tasks)}")
+    return tasks
+
+
+def _choices(annotation: Mapping[str, Any], label: str | None, task: Any) -> dict[str, Any]:
+    """The choice by ``from_name``."""
+    found = {}
+    for part in annotation.get("result", ()):
+        given, name = part.get("value", {}).get("choices"), str(part.get("from_name"))
+        if given is None or label not in (None, name):
+            continue
+        if len(given) != 1 or name in found:
+            several = len(given) if len(given) != 1 else "another"
+            raise ValueError(
+                f"task {task}: expected one choice of {name} an annotation, got {several}: labels "
+                "that hold together are not judged"
+            )
+        found[name] = given[0]
+    return found
+
+
+def _annotator(annotation: Mapping[str, Any], task: Any) -> Any:
+    """A user's email, or id: some exports have the number alone."""
+    who = annotation.get("completed_by")
+    if isinstance(who, Mapping):
+        who = who.get("email") or who.get("id")
+    if who is None:
+        raise ValueError(f"task {task}: expected completed_by in each annotation, got none")
+    return who
+
+
+def _keys(found: Any) -> str:
+    """What was got, in a few words."""
+    if isinstance(found, Mapping):
+        return f"an object of {', '.join(map(str, list(found)[:6])) or 'nothing'}"
+    return type(found).__name__
