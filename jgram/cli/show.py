@@ -10,7 +10,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from jgram.display import Column, Line, View, room, table, visible
 
-__all__ = ["progress", "say", "say_error", "say_json", "say_view"]
+__all__ = ["progress", "say", "say_error", "say_json", "say_note", "say_view"]
 
 _PLAIN = str.maketrans({"±": "+-", "−": "-", "²": "2", "∞": "inf", "…": "~", "─": "-"})
 
@@ -24,6 +24,12 @@ def say(text: str = "", style: str = "") -> None:
 def say_error(text: str) -> None:
     """Print one line on stderr, where the answer is for a program to read."""
     sys.stderr.write(f"jgram: {visible(text)}\n")
+
+
+def say_note(text: str) -> None:
+    """Print one line on stderr about what goes on, while the answer is not there yet."""
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
 
 
 def say_json(text: str) -> None:
