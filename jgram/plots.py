@@ -95,7 +95,7 @@ def ranking_figure(ranking: "Ranking") -> "Figure":
         noise=[report.inside_noise for report in ranking.reports],
         confidence=ranking.confidence,
     )
-    axes.set_title(ranking.conclusion, fontsize="medium", loc="left", wrap=True)
+    axes.set_title(_literal([ranking.conclusion])[0], fontsize="medium", loc="left", wrap=True)
     return drawing
 
 
@@ -143,7 +143,7 @@ def issues_figure(found: "LabelIssues") -> "Figure":
     axes.set_xlabel("records, the most suspicious first")
     axes.set_ylabel("probability that the label is wrong")
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
-    axes.set_title(found.conclusion, fontsize="medium", loc="left", wrap=True)
+    axes.set_title(_literal([found.conclusion])[0], fontsize="medium", loc="left", wrap=True)
     axes.spines[["top", "right"]].set_visible(False)
     return drawing
 

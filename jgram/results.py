@@ -54,7 +54,7 @@ def load(source: str | Path | Mapping[str, Any]) -> Result:
 
     Example:
         >>> from jgram import score
-        >>> report = score(["yes", "no", "no", "yes"] * 25, [1.2, 0.1, 0.3, 0.9] * 25)
+        >>> report = score(["yes", "yes", "no", "no"] * 10, ["+", "+", "-", "-"] * 10)
         >>> load(report.to_json()) == report
         True
     """

@@ -1,4 +1,4 @@
-"""The ranking as an estimator in the manner of scikit-learn; nothing else of jgram imports this."""
+"""The ranking as an estimator in the manner of scikit-learn, which only this module needs."""
 
 from typing import Any
 

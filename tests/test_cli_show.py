@@ -8,9 +8,10 @@ import sys
 import pytest
 from rich.cells import cell_len
 
-from jgram.cli.show import say, say_json, say_view
+from jgram.cli.process import end
+from jgram.cli.show import say, say_error, say_json, say_view
 from jgram.cli.write import check_target, unfinished, whole_file, write_records
-from jgram.display import Column, table
+from jgram.display import Column, Line, table
 
 ROWS = [
     Column(
@@ -87,6 +88,12 @@ def test_json_stays_json_where_the_terminal_lacks_characters(monkeypatch):
 def test_names_cannot_steer_the_terminal(capsys):
     say_view([[Column("report", ["a\x1b[2Jb\nc"], True), Column("score", ["1"])]])
     assert "a\\x1b[2Jb\\nc" in capsys.readouterr().out
+    say_view([Line("a\x1b[2Jb is the most reliable")])
+    say_error("a\x1b[2Jb cannot be told from noise")
+    end(ValueError("a\x1b[2Jb: no such column"))
+    shown = capsys.readouterr()
+    assert shown.out == "a\\x1b[2Jb is the most reliable\n"
+    assert shown.err.count("jgram: a\\x1b[2Jb") == 2
 
 
 # Files --------------------------------------------------------------------------------------

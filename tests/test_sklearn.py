@@ -25,6 +25,7 @@ def test_it_keeps_the_conventions_of_scikit_learn(estimator, check, unchecked):
     check(estimator)
 
 
+@pytest.mark.thorough
 def test_it_is_the_ranking():
     rng = np.random.default_rng(0)
     truth = rng.integers(0, 3, 240)

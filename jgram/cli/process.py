@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from jgram.cli.write import unfinished
+from jgram.display import visible
 
 __all__ = ["CANNOT_TELL", "end", "prepare_process"]
 
@@ -47,7 +48,7 @@ def end(error: BaseException) -> int:
     if code == 1 and os.environ.get("JGRAM_TRACEBACK"):
         raise error
     with contextlib.suppress(OSError):
-        sys.stderr.write(f"jgram: {line}\n" if line else "")
+        sys.stderr.write(f"jgram: {visible(line)}\n" if line else "")
         sys.stderr.flush()
     try:
         sys.stdout.flush()

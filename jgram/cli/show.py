@@ -23,7 +23,13 @@ def say(text: str = "", style: str = "") -> None:
 
 def say_error(text: str) -> None:
     """Print one line on stderr, where the answer is for a program to read."""
-    sys.stderr.write(f"jgram: {text}\n")
+    sys.stderr.write(f"jgram: {visible(text)}\n")
+
+
+def say_note(text: str) -> None:
+    """Print one line on stderr about what goes on, while the answer is not there yet."""
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
 
 
 def say_note(text: str) -> None:
@@ -43,7 +49,7 @@ def say_view(view: View) -> None:
     """Print lines in their styles, and tables that fit the output."""
     for part in view:
         if isinstance(part, Line):
-            say(part.text, part.style)
+            say(visible(part.text), part.style)
             continue
         columns = [
             Column(_printable(head), [_printable(visible(cell)) for cell in cells], name)
