@@ -32,12 +32,6 @@ def say_note(text: str) -> None:
     sys.stderr.flush()
 
 
-def say_note(text: str) -> None:
-    """Print one line on stderr about what goes on, while the answer is not there yet."""
-    sys.stderr.write(f"{text}\n")
-    sys.stderr.flush()
-
-
 def say_json(text: str) -> None:
     """Print JSON, in escapes where the terminal cannot show its characters."""
     if _printable(text) != text:
