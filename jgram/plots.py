@@ -4,6 +4,8 @@ matplotlib comes with ``pip install 'jgram[cli]'`` and is imported only when a f
 """
 
 from collections.abc import Iterable, Sequence
+from functools import partial
+from io import BytesIO
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -59,7 +61,14 @@ def figure(
     except ImportError:
         raise ValueError("plots take matplotlib: pip install 'jgram[cli]'") from None
     drawing = Figure(figsize=(width, height), layout="constrained")
+    vars(drawing)["_repr_png_"] = partial(_png, drawing)  # so notebooks show it without pyplot
     return drawing, list(np.ravel(drawing.subplots(rows, columns)))
+
+
+def _png(drawing: "Figure") -> bytes:
+    image = BytesIO()
+    drawing.savefig(image, format="png")
+    return image.getvalue()
 
 
 def scores_figure(reports: "Sequence[ScoreReport]") -> "Figure":

@@ -41,6 +41,7 @@ from jgram.contrasts import (
     payoffs_of_pairs,
     products,
 )
+from jgram.data.columns import named_columns
 from jgram.data.labels import Missing
 from jgram.data.table import ColumnKind, Scale
 from jgram.findings import Evidence, Finding, diagnose, relabelling
@@ -361,7 +362,7 @@ def score(
 
 
 def rank_reports(
-    reports: Mapping[str, Any],
+    reports: Any,
     y: Any,
     kernel: Kernel | str | None = None,
     *,
@@ -383,7 +384,8 @@ def rank_reports(
     report changes what is found of it. All statements hold together at the confidence level.
 
     Args:
-        reports: Name to labels ``[n]``, all of the same ``n`` records; two or more.
+        reports: Name to labels ``[n]``, all of the same ``n`` records, or a data frame of them; two
+            or more.
         y: Observations of these records, as in :func:`score`.
         kernel: ``None`` takes what fits the observations; frozen for all reports.
         classes: All possible labels, in order.
@@ -415,10 +417,12 @@ def rank_reports(
         >>> ranking.conclusion, round(ranking.reports[1].keeps, 2)
         ('truth is the most reliable.', 0.71)
     """
-    if not isinstance(reports, Mapping):
+    if not (isinstance(reports, Mapping) or hasattr(reports, "columns")):
         raise ValueError(
-            f"expected reports by name, {{name: labels}}, got {type(reports).__name__}"
+            f"expected reports by name, {{name: labels}} or a data frame, got "
+            f"{type(reports).__name__}"
         )
+    reports = named_columns(reports, "reports")
     if len(reports) < 2:
         raise ValueError(
             f"expected two reports or more to rank, got {len(reports)}: use score for one"

@@ -9,6 +9,8 @@ from types import MappingProxyType
 import jax
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 import jgram
@@ -386,3 +388,12 @@ def test_bad_input_is_refused_in_one_line(reports, y, options, message, unchecke
     with pytest.raises(ValueError, match=message) as error:
         rank_reports(reports, y, **options)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_reports_may_be_a_data_frame(frame):
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 2, 80)
+    reports = {"a": truth, "b": np.where(rng.random(80) < 0.4, 1 - truth, truth)}
+    y = truth + rng.normal(0, 0.3, 80)
+    assert rank_reports(frame(reports), y).conclusion == rank_reports(reports, y).conclusion

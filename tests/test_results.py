@@ -126,6 +126,7 @@ def test_a_result_shows_itself(found, kind):
     assert list(frame.columns) == other.columns
     assert len(frame) == len(other) == {"score": 1, "ranking": 3, "issues": 196}.get(kind, 5)
     drawing = result.plot()
+    assert drawing._repr_png_().startswith(b"\x89PNG")  # a notebook shows it
     assert drawing.axes[0].has_data()
 
 
