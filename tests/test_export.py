@@ -1,0 +1,273 @@
+"""What jgram compiles, lowered for CUDA and TPU without one: nothing in it needs a CPU.
+
+The public functions that users compile are listed in ``PUBLIC``, one line each. What the eager front
+doors compile is caught where they call it, with the arguments that they give it. Both lists are
+checked against the package: a new function without a line fails.
+"""
+
+import importlib
+import inspect
+import pkgutil
+import re
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jgram
+from jgram import (
+    annotators,
+    attack,
+    contrasts,
+    dependence,
+    determinant,
+    gram_matrix,
+    influences,
+    kernels,
+    scores,
+    simulate,
+    uncertainty,
+)
+from jgram.observed import CUDA_TILE, TILE, observe
+from jgram.simclr import augment, encoder, train
+from jgram.simulate import policies, sampling
+from jgram.table_kernel import MultiscaleRBF, TableKernel
+from tests.components import D, KERNELS, NUMBERS, OUTCOMES, X_HAT, squared_features
+
+PLATFORMS = ("cuda", "tpu")
+KEY = jax.random.key(0)
+REPORTS = np.stack([X_HAT, np.roll(X_HAT, 1), OUTCOMES % D])
+TABLE = jnp.asarray(np.random.default_rng(0).integers(1, 9, (4, 3)), jnp.float32)
+SQUARE = jnp.eye(D) + 0.1
+IMAGES = jnp.ones((2, 32, 32, 3))
+TINY = encoder.Architecture(widths=(4, 8), depth=1, projection=3)
+BOUND = {
+    "delta": observe(kernels.Delta(5), OUTCOMES),
+    "linear": observe(kernels.Linear(squared_features), NUMBERS),
+    "random features": observe(KERNELS["random_features"][0], NUMBERS),
+    "rbf": observe(kernels.RBF(3.0), NUMBERS),
+    "four bandwidths": observe(MultiscaleRBF(3.0), NUMBERS),
+    "table": observe(TableKernel.of(NUMBERS.astype(float)), NUMBERS),
+    "function": observe(KERNELS["function"][0], NUMBERS),
+}
+RBF = BOUND["rbf"]
+
+
+def fixed(function, **settings):
+    """With its static arguments."""
+    return partial(function, **settings)
+
+
+d = {"num_classes": D}
+STATE = gram_matrix.gram_state(X_HAT, NUMBERS, kernels.linear, **d)
+GRAM = gram_matrix.gram(X_HAT, RBF, **d)
+LINES = influences.linearise(X_HAT, RBF, **d)
+# By name: a function that users compile, its static arguments bound, and the arrays it is given.
+PUBLIC = {
+    "contrasts.products": (fixed(contrasts.products, **d), RBF, REPORTS),
+    "contrasts.payoffs": (fixed(contrasts.payoffs, **d), RBF, REPORTS),
+    "contrasts.pair_payoffs": (fixed(contrasts.pair_payoffs, complete=True, **d), RBF, REPORTS),
+    "contrasts.noise_tests": (fixed(contrasts.noise_tests, **d), RBF, REPORTS),
+    "dependence.hsic": (dependence.hsic, GRAM, jnp.ones(D) / D),
+    "dependence.ky_fan_sum": (fixed(dependence.ky_fan_sum, k=2), TABLE),
+    "dependence.log_top_k_volume": (fixed(dependence.log_top_k_volume, k=2), TABLE),
+    "dependence.maximal_correlation": (dependence.maximal_correlation, TABLE),
+    "dependence.maximum_mean_discrepancy": (
+        dependence.maximum_mean_discrepancy, GRAM, jnp.ones(D) / D,
+    ),
+    "dependence.mutual_information": (dependence.mutual_information, TABLE),
+    "dependence.top_k_volume": (fixed(dependence.top_k_volume, k=2), TABLE),
+    "dependence.whitened_table": (dependence.whitened_table, TABLE),
+    "determinant.eliminate_gram": (determinant.eliminate_gram, SQUARE),
+    "determinant.eliminate_sums": (determinant.eliminate_sums, TABLE.T),
+    "determinant.log_determinant": (determinant.log_determinant, SQUARE),
+    "determinant.log_determinant_of_sums": (determinant.log_determinant_of_sums, TABLE.T),
+    "determinant.log_top_determinant": (fixed(determinant.log_top_determinant, rank=2), SQUARE),
+    "determinant.log_top_determinant_of_sums": (
+        fixed(determinant.log_top_determinant_of_sums, rank=2), TABLE.T,
+    ),
+    "gram_matrix.gram": (fixed(gram_matrix.gram, **d), X_HAT, RBF),
+    "gram_matrix.gram_of_state": (gram_matrix.gram_of_state, STATE),
+    "gram_matrix.gram_state": (
+        lambda x, y: gram_matrix.gram_state(x, y, kernels.linear, **d), X_HAT, NUMBERS,
+    ),
+    "gram_matrix.joint_table": (
+        fixed(gram_matrix.joint_table, num_outcomes=5, **d), X_HAT, OUTCOMES,
+    ),
+    "gram_matrix.kernel_product": (
+        lambda y, z: gram_matrix.kernel_product(kernels.RBF(2.0), y, z), NUMBERS, NUMBERS,
+    ),
+    "gram_matrix.merge": (gram_matrix.merge, STATE, STATE),
+    "gram_matrix.sharded_gram_state": (
+        lambda x, y: gram_matrix.sharded_gram_state(
+            jax.make_mesh((1,), ("records",)), x, y, kernels.linear, **d
+        ),
+        X_HAT,
+        NUMBERS,
+    ),
+    "gram_matrix.update": (
+        lambda state, x, y: gram_matrix.update(state, x, y, kernels.linear), STATE, X_HAT, NUMBERS,
+    ),
+    "influences.contributions": (influences.contributions, LINES, X_HAT),
+    "influences.influence": (fixed(influences.influence, **d), X_HAT, RBF),
+    "influences.leave_one_out": (influences.leave_one_out, LINES, X_HAT),
+    "influences.linearise": (fixed(influences.linearise, **d), X_HAT, RBF),
+    "influences.relabelling_gains": (influences.relabelling_gains, LINES, X_HAT),
+    "kernels.median_bandwidth": (kernels.median_bandwidth, NUMBERS),
+    "scores.plugin_log_score": (fixed(scores.plugin_log_score, **d), X_HAT, RBF),
+    "scores.plugin_score": (fixed(scores.plugin_score, **d), X_HAT, RBF),
+    "simclr.augment.augment": (augment.augment, KEY, IMAGES),
+    "simclr.augment.normalize": (augment.normalize, IMAGES),
+    "simclr.encoder.convolve": (encoder.convolve, IMAGES, jnp.ones((3, 3, 3, 4))),
+    "simclr.encoder.max_pool": (encoder.max_pool, IMAGES),
+    "simclr.train.nt_xent": (train.nt_xent, NUMBERS, NUMBERS),
+    "simulate.experiment.imbalanced_prior": (lambda: simulate.imbalanced_prior(D),),
+    "simulate.experiment.quantile_buckets": (
+        fixed(simulate.quantile_buckets, num_buckets=4), NUMBERS[:, 0],
+    ),
+    "simulate.experiment.random_experiment": (lambda key: simulate.random_experiment(key, D), KEY),
+    "simulate.experiment.truth": (lambda key, p: simulate.truth(key, 9, p), KEY, SQUARE),
+    "simulate.experiment.truth_counts": (
+        lambda key, p: simulate.truth_counts(key, 9, p), KEY, SQUARE,
+    ),
+    "simulate.policies.corrupt": (policies.corrupt, KEY, X_HAT, SQUARE),
+    "simulate.policies.corrupt_counts": (policies.corrupt_counts, KEY, 0 * SQUARE.astype(int), SQUARE),
+    "simulate.policies.mix": (policies.mix, SQUARE, 0.5),
+    "simulate.policies.normal": (lambda sigma: policies.normal(D, sigma), 0.5),
+    "simulate.policies.row_similar": (policies.row_similar, SQUARE),
+    "simulate.sampling.binomial": (sampling.binomial, KEY, jnp.arange(4), jnp.full(4, 0.3)),
+    "simulate.sampling.multinomial": (sampling.multinomial, KEY, jnp.arange(4), SQUARE[0]),
+    "simulate.sweeps.table_log_score": (simulate.table_log_score, TABLE),
+    "simulate.sweeps.trial_key": (simulate.trial_key, KEY, 1, 2),
+    "simulate.sweeps.trial": (
+        lambda key, counts, t: simulate.trial(key, counts, t, {"log": simulate.table_log_score}),
+        KEY, TABLE[:3].astype(int), SQUARE,
+    ),
+} | {
+    f"{name}: pass": (lambda bound, z: bound.kernel_pass(z), bound, NUMBERS)
+    for name, bound in BOUND.items()
+} | {
+    f"{name}: gradient": (
+        jax.grad(lambda y, k: scores.plugin_log_score(X_HAT, y, k, **d)), NUMBERS, bound.kernel,
+    )
+    for name, bound in BOUND.items() if name != "delta"
+}
+
+# Functions that run eagerly, on the host, or where they compile nothing but the above.
+EAGER = {
+    "alignment", "annotators", "audit", "binding", "cli", "comparisons", "data", "datasets", "findings",
+    "issues", "left_out", "noise", "paper", "public", "ranks", "report", "stratified", "table_kernel",
+    "uncertainty",
+    "attack.ascend_policy", "attack.ascend_reports", "attack.flip_greedily",
+    "attack.perturb_observations", "arrays", "determinant.default_tolerance", "gram_matrix.init",
+    "contrasts.payoffs_of_pairs",  # compiled: caught where rank_reports calls it
+    "kernels.describe", "kernels.resolve", "kernels.takes", "observed.observe",
+    "simclr.train.embed", "simclr.train.encode", "simclr.train.encode_path",
+    "simclr.train.initialize", "simclr.train.restore", "simclr.train.train",
+    "simulate.experiment.low_rank_experiment", "simulate.policies.asymmetric_neighbour",
+    "simulate.policies.group_up_down", "simulate.policies.merge_classes", "simulate.policies.mixed",
+    "simulate.policies.uniform", "simulate.sweeps.sweep", "simulate.sweeps.sweep_records",
+    "simulate.sweeps.tidy",
+}  # fmt: skip
+
+
+def modules():
+    """All of the package but the command line."""
+    found = pkgutil.walk_packages(jgram.__path__, "jgram.")
+    return [importlib.import_module(m.name) for m in found if not m.name.startswith("jgram.cli")]
+
+
+def check(text, platform):
+    """What a program may not have."""
+    lines = [line for line in text.splitlines() if "custom_call" in line]
+    targets = {re.search(r"custom_call @(\w+)", line).group(1) for line in lines}
+    assert not [t for t in targets if "callback" in t], targets
+    assert not [t for t in targets if re.match("lapack|cpu|ducc|xla_python", t)], targets
+    if platform == "tpu":
+        doubles = [line for line in lines if "xf64>" in line or "<f64>" in line]
+        assert not doubles, doubles[0]
+
+
+def lower(platform, function, *arguments, **static):
+    """The program that a platform would get, as text; JAX refuses what it cannot promise there."""
+    exported = jax.export.export(function, platforms=[platform])(*arguments, **static)
+    text = exported.mlir_module()
+    check(text, platform)
+    return text
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+@pytest.mark.parametrize("name", PUBLIC)
+def test_public_functions(name, platform):
+    function, *arguments = PUBLIC[name]
+    lower(platform, jax.jit(function), *arguments)
+
+
+def functions(module):
+    """The public functions of a module, by name."""
+    return {
+        name: getattr(module, name)
+        for name in getattr(module, "__all__", ())
+        if inspect.isroutine(getattr(module, name)) or isinstance(getattr(module, name), COMPILED)
+    }
+
+
+COMPILED = type(jax.jit(jnp.sin))
+
+
+def test_every_public_function_is_listed():
+    for module in modules():
+        path = module.__name__.removeprefix("jgram.")
+        for name, function in functions(module).items():
+            listed = {f"{path}.{name}", path, path.split(".")[0]} & (EAGER | set(PUBLIC))
+            assert listed or function.__module__ != module.__name__, f"{path}.{name}: no line"
+
+
+def front_doors(directory):
+    """Calls that compile, between them, every compiled function of the package."""
+    rng = np.random.default_rng(0)
+    reports = {"ann": X_HAT, "bob": REPORTS[1], "cat": [None, *X_HAT[1:]]}
+    jgram.rank_reports(reports, NUMBERS, kernels.RBF(3.0), missing="keep")
+    jgram.label_issues(X_HAT, NUMBERS)
+    jgram.noise_floor(KEY, X_HAT, NUMBERS, kernels.RBF(3.0), draws=2)
+    jgram.noise_floor(KEY, X_HAT, OUTCOMES, "delta", draws=2)
+    jgram.bootstrap(KEY, X_HAT, NUMBERS, kernels.RBF(3.0), draws=2)
+    answers = annotators.answers_from_matrix(rng.integers(0, 3, (30, 4)))
+    annotators.rank_annotators(answers)
+    transitions = jnp.stack([policies.mix(policies.uniform(D), p) for p in (0.0, 0.5)])
+    counts = jnp.full((D, 4), 900)
+    simulate.sweep(KEY, counts, transitions, {"log": simulate.table_log_score}, trials=2)
+    simulate.sweep_records(KEY, X_HAT, NUMBERS, transitions, kernels.RBF(3.0), trials=2)
+    attack.ascend_reports(KEY, X_HAT, NUMBERS, kernels.RBF(3.0), steps=2, restarts=1)
+    attack.flip_greedily(X_HAT, NUMBERS, kernels.RBF(3.0), flips=1)
+    attack.flip_greedily(X_HAT, NUMBERS, kernels.RBF(3.0), flips=1, score=scores.plugin_log_score)
+    attack.perturb_observations(X_HAT, NUMBERS, kernels.RBF(3.0), radius=0.1, steps=2)
+    attack.ascend_policy(KEY, jnp.ones(D) / D, steps=2, restarts=2)
+    images = rng.integers(0, 256, (4, 32, 32, 3), dtype=np.uint8)
+    state = train.train(KEY, images, directory, architecture=TINY, epochs=1, batch_size=2)
+    train.embed(state, images, architecture=TINY)
+
+
+def test_what_the_front_doors_compile(monkeypatch, tmp_path):
+    seen = {}
+
+    def catching(name, function):
+        def call(*arguments, **settings):
+            if name not in seen or not kernels.is_concrete(arguments, settings):
+                seen.setdefault(name, None)
+            if seen[name] is None and kernels.is_concrete(arguments, settings):
+                seen[name] = [lower(p, function, *arguments, **settings) for p in PLATFORMS]
+            return function(*arguments, **settings)
+
+        return call
+
+    compiled = {}
+    for module in modules():
+        for name, value in vars(module).items():
+            if isinstance(value, COMPILED):
+                compiled.setdefault(id(value), catching(f"{module.__name__}.{name}", value))
+                monkeypatch.setattr(module, name, compiled[id(value)])
+    front_doors(tmp_path)
+    assert len(seen) == len(compiled)
