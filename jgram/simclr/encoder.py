@@ -69,7 +69,7 @@ def convolve(
     Reference:
         A. Lavin and S. Gray, "Fast algorithms for convolutional neural networks", 2016.
     """
-    n, height, width, channels = images.shape
+    _, height, width, channels = images.shape
     size = kernel.shape[0]
     if height != width or size % 2 == 0 or kernel.shape[:3] != (size, size, channels):
         raise ValueError(
@@ -147,7 +147,7 @@ _FROM_PRODUCTS = np.array(
 
 
 def _winograd(images: Array, kernel: Array, *, stride: int) -> Array:
-    """3x3, ``stride`` 1: all tiles in three matrix products, of pixels, of channels and of pixels."""
+    """3x3 at ``stride`` 1: all tiles in three matrix products, of pixels, channels and pixels."""
     n, size, _, channels = images.shape
     tiles, dtype = size // 4, images.dtype
     # [p, tile, y]: what input row y gives to multiplication p of a tile of rows; padded by 1.

@@ -24,7 +24,7 @@ from jgram.arrays import Array, Float, Int, Key
 __all__ = ["binomial", "multinomial"]
 
 # (1 - p)^n >= 4^-mean must not underflow: the least float64 is exp(-745).
-_INVERSION_MEAN, _INVERSION_MEAN_ON_TPU = 400.0, 30.0
+_INVERSION_MEAN, _TPU_INVERSION_MEAN = 400.0, 30.0
 _STEPS = 16
 
 
@@ -107,7 +107,7 @@ def _draw_all_but_last(key, n, p, moved):
 def _binomial_to_half(key, uniform, n, p):
     """Binomial counts as float64 for p <= 1/2."""
     largest = jax.lax.platform_dependent(
-        tpu=lambda: jnp.float64(_INVERSION_MEAN_ON_TPU), default=lambda: jnp.float64(_INVERSION_MEAN)
+        tpu=lambda: jnp.float64(_TPU_INVERSION_MEAN), default=lambda: jnp.float64(_INVERSION_MEAN)
     )
     large = n * p > largest
     inverted = _invert(uniform, jnp.where(large, 0.0, n), p)
