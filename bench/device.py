@@ -2,9 +2,9 @@
 
 For whoever has a GPU or a TPU: the headline functions against float64 NumPy, tile sizes beside each
 other, then how long a kernel pass, rankings, a sweep, a training step and an attack take, and the
-memory they need. Prints a table and writes ``results/device.json``; exit code 1 where a check fails.
-``--small`` does the same on little data, on any machine, in under a minute, and writes nothing
-unless ``--output`` says where.
+memory they need. Prints a table and writes ``results/device.json``; ends with 1 where one is wrong.
+``--small`` does the same on little data, on any machine, in about a minute of processor time, most
+of it compilation, and writes nothing unless ``--output`` says where.
 """
 
 import argparse
@@ -142,10 +142,8 @@ def time_rest(n: int, trials: int, batch: int, architecture: Architecture) -> li
     scores = {"log": simulate.table_log_score}
     images = jax.random.uniform(KEY, (2 * batch, 32, 32, 3))
     settings = {"architecture": architecture, "learning_rate": 5e-3, "temperature": 0.5}
-    step, state = (
-        jax.jit(partial(training._update, **settings)),
-        training.initialize(KEY, architecture),
-    )
+    step, view = jax.jit(partial(training._update, **settings)), jax.jit(augment)
+    state = training.initialize(KEY, architecture)
     optimizer = optax.sgd(0.3)
 
     def attack(steps: int) -> Any:
@@ -162,7 +160,7 @@ def time_rest(n: int, trials: int, batch: int, architecture: Architecture) -> li
         f"sweep of 11 levels, {trials} trials, d={CLASSES}": lambda: simulate.sweep(
             KEY, counts, levels, scores, trials=trials
         ),
-        f"augmentation of 2 x {batch} images": lambda v=jax.jit(augment): v(KEY, images),
+        f"augmentation of 2 x {batch} images": lambda: view(KEY, images),
         f"training step, 2 x {batch} views": lambda: step(state[:3], images),
         f"gradient attack, 1 step, RBF, n={n:,}": lambda: attack(1),
         f"gradient attack, 6 steps, RBF, n={n:,}": lambda: attack(6),
