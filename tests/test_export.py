@@ -192,61 +192,27 @@ PUBLIC = (
     }
 )
 
-# Functions that run eagerly, on the host, or where they compile nothing but the above.
+# Modules and functions that run eagerly, or compile nothing but the above.
 EAGER = {
-    "alignment",
-    "annotators",
-    "audit",
-    "binding",
-    "cli",
-    "comparisons",
-    "data",
-    "datasets",
-    "findings",
-    "issues",
-    "left_out",
-    "noise",
-    "paper",
-    "public",
-    "ranks",
-    "report",
-    "stratified",
-    "table_kernel",
-    "uncertainty",
-    "attack.ascend_policy",
-    "attack.ascend_reports",
-    "attack.flip_greedily",
-    "attack.perturb_observations",
-    "arrays",
-    "determinant.default_tolerance",
-    "gram_matrix.init",
-    "contrasts.payoffs_of_pairs",  # compiled: caught where rank_reports calls it
-    "kernels.describe",
-    "kernels.resolve",
-    "kernels.takes",
-    "observed.observe",
-    "simclr.train.embed",
-    "simclr.train.encode",
-    "simclr.train.encode_path",
-    "simclr.train.initialize",
-    "simclr.train.restore",
-    "simclr.train.train",
-    "simulate.experiment.low_rank_experiment",
-    "simulate.policies.asymmetric_neighbour",
-    "simulate.policies.group_up_down",
-    "simulate.policies.merge_classes",
-    "simulate.policies.mixed",
-    "simulate.policies.uniform",
-    "simulate.sweeps.sweep",
-    "simulate.sweeps.sweep_records",
-    "simulate.sweeps.tidy",
-}
+    "annotators", "arrays", "comparisons", "findings", "noise", "ranks", "report", "stratified",
+    "table_kernel", "uncertainty",
+    "attack.ascend_policy", "attack.ascend_reports", "attack.flip_greedily",
+    "attack.perturb_observations", "contrasts.payoffs_of_pairs",  # caught in rank_reports
+    "determinant.default_tolerance", "gram_matrix.init", "kernels.describe", "kernels.resolve",
+    "kernels.takes", "observed.observe", "simclr.train.embed", "simclr.train.encode",
+    "simclr.train.encode_path", "simclr.train.initialize", "simclr.train.restore",
+    "simclr.train.train", "simulate.experiment.low_rank_experiment",
+    "simulate.policies.asymmetric_neighbour", "simulate.policies.group_up_down",
+    "simulate.policies.merge_classes", "simulate.policies.mixed", "simulate.policies.uniform",
+    "simulate.sweeps.sweep", "simulate.sweeps.sweep_records", "simulate.sweeps.tidy",
+}  # fmt: skip
 
 
 def modules():
-    """All of the package but the command line."""
+    """Those of the package that use JAX themselves; the command line does not."""
     found = pkgutil.walk_packages(jgram.__path__, "jgram.")
-    return [importlib.import_module(m.name) for m in found if not m.name.startswith("jgram.cli")]
+    names = [module.name for module in found if not module.name.startswith("jgram.cli")]
+    return [m for m in map(importlib.import_module, names) if {"jax", "jnp"} & vars(m).keys()]
 
 
 def lower(platform, function, *arguments, **static):
