@@ -10,6 +10,8 @@ Dimension names, the same everywhere: ``n`` records, ``d`` classes, ``m`` featur
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -46,6 +48,7 @@ __all__ = [
     "Num",
     "Shaped",
     "check_lengths",
+    "float64",
     "infer_num_classes",
     "is_concrete",
     "report_matrix",
@@ -59,6 +62,22 @@ HIGHEST = jax.lax.Precision.HIGHEST
 def is_concrete(*arrays: Any) -> bool:
     """Whether the values can be looked at now (not inside ``jit``, ``vmap`` or ``grad``)."""
     return not any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(arrays))
+
+
+@contextmanager
+def float64() -> Iterator[None]:
+    """float64 whatever ``jax_enable_x64`` says, on the host where the device is a TPU.
+
+    A TPU emulates float64 by pairs of float32: without its range, and without factorisations.
+
+    Example:
+        >>> with float64():
+        ...     jnp.ones(2).dtype
+        dtype('float64')
+    """
+    host = jax.default_device(jax.devices("cpu")[0]) if jax.default_backend() == "tpu" else None
+    with jax.enable_x64(True), host or nullcontext():
+        yield
 
 
 def rows(y: Shaped[ArrayLike, "n ..."]) -> Float[Array, "n k"]:

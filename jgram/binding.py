@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import jax
 import numpy as np
 
+from jgram.arrays import float64
 from jgram.data import (
     check_aligned,
     check_observations,
@@ -119,7 +119,7 @@ def bind_observations(
         The binding, the numbers behind it (``None`` for categories), one line about both, and
         warnings.
     """
-    with jax.enable_x64(True):
+    with float64():
         if kernel is None and not kinds and scale == "rank" and (codes := _categories(y)):
             observed = observe("delta", codes.values)
             return observed, None, _describe(codes, observed.kernel), codes.warnings

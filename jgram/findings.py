@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 import jax
 import numpy as np
 
+from jgram.arrays import float64
 from jgram.determinant import default_tolerance
 from jgram.kernels import Kernel
 from jgram.observed import Features, Observed
@@ -185,7 +186,7 @@ def _merged_classes(evidence: Evidence) -> Finding | None:
     if np.isfinite(found.log_score):
         return None
     d = len(classes)
-    with jax.enable_x64(True):
+    with float64():
         matrix = np.asarray(
             evidence.observed.class_gram(np.maximum(evidence.x_hat, 0), d, found.weights), float
         )

@@ -23,7 +23,7 @@ from jgram.arrays import (
     infer_num_classes,
 )
 from jgram.kernels import Delta, Kernel, rbf, takes
-from jgram.observed import BLOCK_SIZE, Observed, Pairs, normalised, observe
+from jgram.observed import Observed, Pairs, normalised, observe
 
 __all__ = [
     "GramState",
@@ -216,7 +216,7 @@ def gram(
     *,
     num_classes: int | None = None,
     weights: Shaped[ArrayLike, " n"] | None = None,
-    block_size: int = BLOCK_SIZE,
+    block_size: int | None = None,
 ) -> Float[Array, "d d"]:
     """The plug-in Gram matrix of reports (Definitions 4.4 and 4.10).
 
@@ -229,8 +229,8 @@ def gram(
         kernel: A kernel, or any function of two observations.
         num_classes: ``d``, static; inferred outside ``jit``.
         weights: ``[n]``, at least 0; 0 leaves a record out.
-        block_size: Rows of a tile of an implicit kernel, static. Temporaries hold a few
-            ``block_size**2`` numbers.
+        block_size: Rows of a tile of an implicit kernel, static; by platform unless given.
+            Temporaries hold a few ``block_size**2`` numbers.
 
     Returns:
         ``[d, d]``, symmetric, positive semi-definite for a positive definite kernel.
@@ -255,7 +255,7 @@ def kernel_product(
     y: Shaped[ArrayLike, "n ..."] | Observed,
     z: Float[ArrayLike, "n c"],
     *,
-    block_size: int = BLOCK_SIZE,
+    block_size: int | None = None,
 ) -> Float[Array, "n c"]:
     """``K z`` with the kernel matrix ``K[n, n]`` never held.
 

@@ -29,7 +29,7 @@ from jgram.arrays import (
 )
 from jgram.determinant import Elimination
 from jgram.kernels import Kernel, rbf
-from jgram.observed import BLOCK_SIZE, Frame, Observed, observe
+from jgram.observed import Frame, Observed, observe
 
 __all__ = [
     "Linearisation",
@@ -73,7 +73,7 @@ def influence(
     *,
     num_classes: int | None = None,
     weights: Shaped[ArrayLike, " n"] | None = None,
-    block_size: int = BLOCK_SIZE,
+    block_size: int | None = None,
 ) -> Float[Array, "n d"]:
     """``h[n, j]``: ``N/2`` times the derivative of the log score in the share of a class.
 
@@ -83,7 +83,7 @@ def influence(
         kernel: A kernel, or any function of two observations.
         num_classes: ``d``, static; inferred outside ``jit``.
         weights: ``[n]``, at least 0.
-        block_size: Rows of a tile of an implicit kernel, static.
+        block_size: Rows of a tile of an implicit kernel, static; by platform unless given.
 
     Returns:
         ``[n, d]``. The weighted mean of ``h`` at the own labels is exactly ``d``. All zero where
@@ -106,7 +106,7 @@ def linearise(
     *,
     num_classes: int | None = None,
     weights: Shaped[ArrayLike, " n"] | None = None,
-    block_size: int = BLOCK_SIZE,
+    block_size: int | None = None,
     product: Float[ArrayLike, "n d"] | None = None,
 ) -> Linearisation:
     """Log score, influence, and what exact changes of single records need.

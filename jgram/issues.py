@@ -25,10 +25,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import jax
 import numpy as np
 
 import jgram.display as display
+from jgram.arrays import float64
 from jgram.audit import audit, audit_sample
 from jgram.binding import bind_observations, input_finding, leak_finding
 from jgram.data import check_aligned, drop_missing, encode_reports, find_leaks
@@ -271,7 +271,7 @@ def label_issues(
     place = {int(row): i for i, row in enumerate(rows)}
     known = _read_checks(checked or {}, place, bound.size, labels, names, bound.classes)
 
-    with jax.enable_x64(True):
+    with float64():
         predicted, informative = predict_left_out(bound.observed, bound.columns, labels)
     sure, everywhere = _disagreement(predicted, labels)
     if not informative:

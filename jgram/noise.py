@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jgram.arrays import Array, ArrayLike, Key, Shaped, infer_num_classes
+from jgram.arrays import Array, ArrayLike, Key, Shaped, float64, infer_num_classes
 from jgram.determinant import log_determinant_of_sums
 from jgram.kernels import Kernel, rbf
 from jgram.observed import Codes, Observed, observe
@@ -111,7 +111,7 @@ def noise_floor(
         )
     labels = np.asarray(x_hat).astype(np.int32)
     rng = _host_generator(key)
-    with jax.enable_x64(True):
+    with float64():
         observed = observe(kernel, y)
         if isinstance(observed, Codes) and block_length == 1:
             table = np.asarray(observed.table(labels, d))
@@ -187,7 +187,7 @@ def bootstrap(
         raise ValueError(f"expected draws >= 2, got {draws}")
     normal_quantile(confidence)  # refuses what is no confidence
     rng = _host_generator(key)
-    with jax.enable_x64(True):
+    with float64():
         observed = observe(kernel, y)
         n = observed.size
         own = float(observed.eliminate(jnp.asarray(x_hat), d).log_determinant)
@@ -253,7 +253,7 @@ def _tables_with_margins(
 
 def _log_scores_of_tables(tables: np.ndarray) -> np.ndarray:
     """Log scores ``[t]`` of contingency tables ``[t, m, d]``, in float64."""
-    with jax.enable_x64(True):
+    with float64():
         means = tables / tables.sum(axis=(1, 2), keepdims=True)
         return np.asarray(_log_determinants(means.swapaxes(1, 2)))
 

@@ -5,8 +5,8 @@ matrices, products and squares without knowing which:
 
 - :class:`Codes`: integer outcomes under the delta kernel, counted;
 - :class:`Features`: an explicit kernel, one row of features a record;
-- :class:`Pairs`: any other kernel, exact over all pairs of records in tiles of at most
-  ``block_size`` squared, of which only those on and above the diagonal are evaluated.
+- :class:`Pairs`: any other kernel, exact over all pairs of records in square tiles, of which only
+  those on and above the diagonal are evaluated; how large a tile is depends on the platform.
 
 A binding is a pytree. Under ``vmap`` over reports it is shared: the kernel is evaluated once for
 all of them. Every function that takes ``y`` and a kernel takes a binding in the place of ``y``.
@@ -34,7 +34,7 @@ from jgram.ring import flat_mesh, place, ring_gram, ring_pass
 
 __all__ = ["Codes", "Features", "Frame", "KernelPass", "Observed", "Pairs", "observe"]
 
-BLOCK_SIZE = 1024
+TILE, CUDA_TILE = 1024, 4096  # a CPU's caches; so few launches that a GPU need not wait for them
 
 
 class KernelPass(NamedTuple):
@@ -291,7 +291,7 @@ class Pairs:
 
     points: Any
     kernel: Any
-    block_size: int = field(default=BLOCK_SIZE, metadata={"static": True})
+    block_size: int | None = field(default=None, metadata={"static": True})
     mesh: Mesh | None = field(default=None, metadata={"static": True})
 
     @property
@@ -386,7 +386,7 @@ Observed = Codes | Features | Pairs
 
 
 def observe(
-    kernel: Kernel | str, y: Any, *, block_size: int = BLOCK_SIZE, mesh: Mesh | None = None
+    kernel: Kernel | str, y: Any, *, block_size: int | None = None, mesh: Mesh | None = None
 ) -> Observed:
     """Bind observations to a kernel, which is resolved here and nowhere else.
 
@@ -394,8 +394,8 @@ def observe(
         kernel: A kernel, the name of one, or any function of two observations.
         y: Observations ``[n, ...]``; integer outcomes ``[n]`` for ``delta``. A binding is returned
             as it is.
-        block_size: Rows of a tile of an implicit kernel, static. Temporaries hold a few
-            ``block_size**2`` numbers.
+        block_size: Rows of a tile of an implicit kernel, static; 4,096 on CUDA and 1,024 elsewhere
+            unless given. Temporaries hold a few ``block_size**2`` numbers.
         mesh: Devices, as from ``jax.make_mesh``, for an implicit kernel: the records are split over
             all of them where their number is a multiple of the devices', and every pass over the
             pairs goes round a ring (:mod:`jgram.ring`). Explicit kernels need none: their sums are
@@ -471,9 +471,22 @@ def _block(values: Array, index: Array, size: int) -> Array:
     return jax.lax.dynamic_slice_in_dim(values, index * size, size)
 
 
+def _by_platform(tiled: Any, kernel: Any, points: Array, *arrays: Array) -> Any:
+    """``tiled`` in tiles of the size that suits the platform it is compiled for."""
+
+    def of(size: int) -> Any:
+        return lambda *arguments: tiled(kernel, *arguments, block_size=size)
+
+    if len(points) <= TILE:
+        return of(TILE)(points, *arrays)
+    return jax.lax.platform_dependent(points, *arrays, cuda=of(CUDA_TILE), default=of(TILE))
+
+
 @partial(jax.jit, static_argnames="block_size")
-def _tiled_gram(kernel: Any, points: Array, z: Array, block_size: int) -> Array:
+def _tiled_gram(kernel: Any, points: Array, z: Array, block_size: int | None) -> Array:
     """``z^T K z`` over the tiles on and above the diagonal."""
+    if block_size is None:
+        return _by_platform(_tiled_gram, kernel, points, z)
     size = min(block_size, len(points))
     blocks = -(-len(points) // size)
     pairs = _pairs(kernel)
@@ -501,9 +514,11 @@ def _tiled_gram(kernel: Any, points: Array, z: Array, block_size: int) -> Array:
 
 @partial(jax.jit, static_argnames="block_size")
 def _tiled_pass(
-    kernel: Any, points: Array, z: Array, weights: Array, block_size: int
+    kernel: Any, points: Array, z: Array, weights: Array, block_size: int | None
 ) -> KernelPass:
     """``K z`` and ``w^T K^2 w`` (squared entry by entry): tile ``(i, j)`` serves ``(j, i)`` too."""
+    if block_size is None:
+        return _by_platform(_tiled_pass, kernel, points, z, weights)
     n = len(points)
     size = min(block_size, n)
     blocks = -(-n // size)

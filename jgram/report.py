@@ -22,7 +22,7 @@ from jax.scipy.stats import norm
 
 import jgram.display as display
 from jgram.alignment import align
-from jgram.arrays import Array, Key
+from jgram.arrays import Array, Key, float64
 from jgram.binding import Bound, bind
 from jgram.comparisons import (
     ESTIMABLE,
@@ -354,7 +354,7 @@ def score(
         scale=scale,
     )
     time = _time_groups(bound, block_length)
-    with jax.enable_x64(True):
+    with float64():
         groups = bound.groups if time is None else time
         several = len(bound.classes) > 1  # one class says nothing
         judged = _judge(bound, bound.reports[name][None], groups) if several else None
@@ -449,7 +449,7 @@ def rank_reports(
             "labels in classes="
         )
     stacked, renamed = _aligned(bound)
-    with jax.enable_x64(True):
+    with float64():
         judged, length, groups = None, block_length, bound.groups
         if length is None:
             judged = _judge(bound, stacked, None)

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 
 from jgram.arrays import Array, ArrayLike, Float, Shaped, check_lengths, infer_num_classes
 from jgram.kernels import Kernel, rbf
-from jgram.observed import BLOCK_SIZE, Observed, observe
+from jgram.observed import Observed, observe
 
 __all__ = ["plugin_log_score", "plugin_score"]
 
@@ -25,7 +25,7 @@ def plugin_log_score(
     num_classes: int | None = None,
     weights: Shaped[ArrayLike, " n"] | None = None,
     rank: int | None = None,
-    block_size: int = BLOCK_SIZE,
+    block_size: int | None = None,
 ) -> Float[Array, ""]:
     """Log of the plug-in score, ``log det G`` with ``G`` of :func:`jgram.gram`.
 
@@ -41,7 +41,7 @@ def plugin_log_score(
         weights: ``[n]``, at least 0: 0 leaves a record out, integers repeat it.
         rank: Static. ``None`` for the determinant; ``k`` for the product of the ``k`` largest
             eigenvalues, where ``G`` cannot have full rank. That score is not experiment-agnostic.
-        block_size: Rows of a tile of an implicit kernel, static.
+        block_size: Rows of a tile of an implicit kernel, static; by platform unless given.
 
     Returns:
         Scalar, natural logarithm. ``-inf``, with zero gradient, where ``G`` is rank-deficient: a
@@ -74,7 +74,7 @@ def plugin_score(
     *,
     num_classes: int | None = None,
     weights: Shaped[ArrayLike, " n"] | None = None,
-    block_size: int = BLOCK_SIZE,
+    block_size: int | None = None,
 ) -> Float[Array, ""]:
     """The plug-in score ``det G`` itself: ``exp`` of :func:`plugin_log_score`.
 

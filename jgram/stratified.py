@@ -27,7 +27,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jgram.arrays import Array, Float, Int, Key, Num, infer_num_classes
+from jgram.arrays import Array, Float, Int, Key, Num, float64, infer_num_classes
 from jgram.kernels import Kernel, resolve
 from jgram.observed import observe
 
@@ -193,7 +193,7 @@ def _sign(permutations: Int[Array, "t d"]) -> Array:
 
 def _coordinates(kernel: Kernel | str, y: Any) -> np.ndarray:
     """Rows ``[n, m]`` with ``m <= n`` whose inner products are the kernel, float64."""
-    with jax.enable_x64(True):
+    with float64():
         rows = np.asarray(observe(kernel, jnp.asarray(y)).coordinates(), np.float64)
     # More coordinates than records: the same inner products in the span of the records.
     return np.linalg.qr(rows.T)[1].T if rows.shape[1] > rows.shape[0] else rows

@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jgram.arrays import Array, ArrayLike, Shaped, infer_num_classes
+from jgram.arrays import Array, ArrayLike, Shaped, float64, infer_num_classes
 from jgram.influences import Linearisation, contributions, leave_one_out, linearise
 from jgram.kernels import Kernel, rbf
 from jgram.observed import Observed, observe
@@ -183,7 +183,7 @@ def uncertainties(
         raise ValueError("expected at least one report, got none")
     codes = {name: np.maximum(_labels(report), 0) for name, report in reports.items()}
     d = _common_classes(codes, num_classes)
-    with jax.enable_x64(True):
+    with float64():
         observed = observe(kernel, y)
         stacked = np.stack(list(codes.values()))
         n = observed.size

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from jgram.simulate import sampling
 from jgram.simulate.sampling import binomial, multinomial
 
 pytestmark = pytest.mark.thorough
@@ -41,6 +42,13 @@ def test_binomial_distribution(n, p):
     exact = float(jnp.float32(p))
     assert draws.dtype == np.int32
     assert chi_square_p_value(draws, stats.binom(n, exact)) > RARE
+
+
+@pytest.mark.parametrize(("n", "p"), [(61, 0.5), (799, 0.04), (10**6, 1e-4)])
+def test_rejection_from_where_a_tpu_takes_it(monkeypatch, n, p):
+    monkeypatch.setattr(sampling, "_INVERSION_MEAN", sampling._TPU_INVERSION_MEAN)
+    draws = np.asarray(binomial(jax.random.key(n), jnp.full(20_001, n), jnp.float32(p)))
+    assert chi_square_p_value(draws, stats.binom(n, float(jnp.float32(p)))) > RARE
 
 
 def test_certain_and_impossible():

@@ -7,6 +7,9 @@ in 64-bit arithmetic, whatever ``jax_enable_x64`` says, by one of two methods th
 - sequential inversion from zero for means up to 400: one uniform a count, sixteen steps a pass;
 - Hörmann's transformed rejection (BTRS) above.
 
+A TPU emulates float64 by pairs of float32, whose least number is 1e-38: there inversion ends at
+means of 30, above which no probability that is needed is less than 1e-18.
+
 Categories are drawn from the least to the most probable one, so that no conditional probability
 exceeds one half and the usual big category, records left as they are, costs nothing.
 """
@@ -20,7 +23,8 @@ from jgram.arrays import Array, Float, Int, Key
 
 __all__ = ["binomial", "multinomial"]
 
-_INVERSION_MEAN = 400.0  # exp(-745) is the least float64: (1 - p)^n must not underflow
+# (1 - p)^n >= 4^-mean must not underflow: the least float64 is exp(-745).
+_INVERSION_MEAN, _TPU_INVERSION_MEAN = 400.0, 30.0
 _STEPS = 16
 
 
@@ -102,7 +106,10 @@ def _draw_all_but_last(key, n, p, moved):
 
 def _binomial_to_half(key, uniform, n, p):
     """Binomial counts as float64 for p <= 1/2."""
-    large = n * p > _INVERSION_MEAN
+    largest = jax.lax.platform_dependent(
+        tpu=lambda: jnp.float64(_TPU_INVERSION_MEAN), default=lambda: jnp.float64(_INVERSION_MEAN)
+    )
+    large = n * p > largest
     inverted = _invert(uniform, jnp.where(large, 0.0, n), p)
     return _reject_if_any(key, inverted, n, p, large)
 
@@ -164,7 +171,7 @@ def _invert(uniform, n, p):
 
 
 def _reject(key, counts, all_n, all_p, wanted):
-    """Transformed rejection with squeeze, where wanted. For means far above 10."""
+    """Transformed rejection with squeeze, where wanted. For means of 30 and more."""
 
     def propose(state):
         attempt, count, open_ = state

@@ -1,0 +1,355 @@
+"""What jgram compiles, lowered for CUDA and TPU without one: nothing in it needs a CPU.
+
+The public functions that users compile are listed in ``PUBLIC``. What the eager front doors
+compile is caught where they call it, with the arguments that they give it. Both are checked against
+the package: a public function without a line fails, and so does a compiled one that no front door
+calls.
+"""
+
+import importlib
+import inspect
+import pkgutil
+import re
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jgram
+from jgram import (
+    annotators,
+    attack,
+    contrasts,
+    dependence,
+    determinant,
+    gram_matrix,
+    influences,
+    kernels,
+    scores,
+    simulate,
+)
+from jgram.annotators import posterior
+from jgram.arrays import float64
+from jgram.observed import CUDA_TILE, TILE, observe
+from jgram.simclr import augment, encoder, train
+from jgram.simulate import policies, sampling
+from jgram.table_kernel import MultiscaleRBF, TableKernel
+from tests.components import KERNELS, NUMBERS, OUTCOMES, X_HAT, D, squared_features
+
+PLATFORMS = ("cuda", "tpu")
+KEY = jax.random.key(0)
+REPORTS = np.stack([X_HAT, np.roll(X_HAT, 1), OUTCOMES % D])
+TABLE = jnp.asarray(np.random.default_rng(0).integers(1, 9, (4, 3)), jnp.float32)
+SQUARE = jnp.eye(D) + 0.1
+IMAGES = jnp.ones((2, 32, 32, 3))
+TINY = encoder.Architecture(widths=(4, 8), depth=1, projection=3)
+BOUND = {
+    "delta": observe(kernels.Delta(5), OUTCOMES),
+    "linear": observe(kernels.Linear(squared_features), NUMBERS),
+    "random features": observe(KERNELS["random_features"][0], NUMBERS),
+    "rbf": observe(kernels.RBF(3.0), NUMBERS),
+    "four bandwidths": observe(MultiscaleRBF(3.0), NUMBERS),
+    "table": observe(TableKernel.of(NUMBERS.astype(float)), NUMBERS),
+    "function": observe(KERNELS["function"][0], NUMBERS),
+}
+RBF = BOUND["rbf"]
+
+
+CLASSES = {"num_classes": D}
+STATE = gram_matrix.gram_state(X_HAT, NUMBERS, kernels.linear, **CLASSES)
+GRAM = gram_matrix.gram(X_HAT, RBF, **CLASSES)
+LINES = influences.linearise(X_HAT, RBF, **CLASSES)
+# By name: a function that users compile, its static arguments bound, and the arrays it is given.
+PUBLIC = (
+    {
+        "contrasts.products": (partial(contrasts.products, **CLASSES), RBF, REPORTS),
+        "contrasts.payoffs": (partial(contrasts.payoffs, **CLASSES), RBF, REPORTS),
+        "contrasts.pair_payoffs": (
+            partial(contrasts.pair_payoffs, complete=True, **CLASSES),
+            RBF,
+            REPORTS,
+        ),
+        "contrasts.noise_tests": (partial(contrasts.noise_tests, **CLASSES), RBF, REPORTS),
+        "dependence.hsic": (dependence.hsic, GRAM, jnp.ones(D) / D),
+        "dependence.ky_fan_sum": (partial(dependence.ky_fan_sum, k=2), TABLE),
+        "dependence.log_top_k_volume": (partial(dependence.log_top_k_volume, k=2), TABLE),
+        "dependence.maximal_correlation": (dependence.maximal_correlation, TABLE),
+        "dependence.maximum_mean_discrepancy": (
+            dependence.maximum_mean_discrepancy,
+            GRAM,
+            jnp.ones(D) / D,
+        ),
+        "dependence.mutual_information": (dependence.mutual_information, TABLE),
+        "dependence.top_k_volume": (partial(dependence.top_k_volume, k=2), TABLE),
+        "dependence.whitened_table": (dependence.whitened_table, TABLE),
+        "determinant.eliminate_gram": (determinant.eliminate_gram, SQUARE),
+        "determinant.eliminate_sums": (determinant.eliminate_sums, TABLE.T),
+        "determinant.log_determinant": (determinant.log_determinant, SQUARE),
+        "determinant.log_determinant_of_sums": (determinant.log_determinant_of_sums, TABLE.T),
+        "determinant.log_top_determinant": (
+            partial(determinant.log_top_determinant, rank=2),
+            SQUARE,
+        ),
+        "determinant.log_top_determinant_of_sums": (
+            partial(determinant.log_top_determinant_of_sums, rank=2),
+            TABLE.T,
+        ),
+        "gram_matrix.gram": (partial(gram_matrix.gram, **CLASSES), X_HAT, RBF),
+        "gram_matrix.gram_of_state": (gram_matrix.gram_of_state, STATE),
+        "gram_matrix.gram_state": (
+            lambda x, y: gram_matrix.gram_state(x, y, kernels.linear, **CLASSES),
+            X_HAT,
+            NUMBERS,
+        ),
+        "gram_matrix.joint_table": (
+            partial(gram_matrix.joint_table, num_outcomes=5, **CLASSES),
+            X_HAT,
+            OUTCOMES,
+        ),
+        "gram_matrix.kernel_product": (
+            lambda y, z: gram_matrix.kernel_product(kernels.RBF(2.0), y, z),
+            NUMBERS,
+            NUMBERS,
+        ),
+        "gram_matrix.merge": (gram_matrix.merge, STATE, STATE),
+        "gram_matrix.sharded_gram_state": (
+            lambda x, y: gram_matrix.sharded_gram_state(
+                jax.make_mesh((1,), ("records",)), x, y, kernels.linear, **CLASSES
+            ),
+            X_HAT,
+            NUMBERS,
+        ),
+        "gram_matrix.update": (
+            lambda state, x, y: gram_matrix.update(state, x, y, kernels.linear),
+            STATE,
+            X_HAT,
+            NUMBERS,
+        ),
+        "influences.contributions": (influences.contributions, LINES, X_HAT),
+        "influences.influence": (partial(influences.influence, **CLASSES), X_HAT, RBF),
+        "influences.leave_one_out": (influences.leave_one_out, LINES, X_HAT),
+        "influences.linearise": (partial(influences.linearise, **CLASSES), X_HAT, RBF),
+        "influences.relabelling_gains": (influences.relabelling_gains, LINES, X_HAT),
+        "kernels.median_bandwidth": (kernels.median_bandwidth, NUMBERS),
+        "scores.plugin_log_score": (partial(scores.plugin_log_score, **CLASSES), X_HAT, RBF),
+        "scores.plugin_score": (partial(scores.plugin_score, **CLASSES), X_HAT, RBF),
+        "simclr.augment.augment": (augment.augment, KEY, IMAGES),
+        "simclr.augment.normalize": (augment.normalize, IMAGES),
+        "simclr.encoder.convolve": (encoder.convolve, IMAGES, jnp.ones((3, 3, 3, 4))),
+        "simclr.encoder.max_pool": (encoder.max_pool, IMAGES),
+        "simclr.train.nt_xent": (train.nt_xent, NUMBERS, NUMBERS),
+        "simulate.experiment.imbalanced_prior": (lambda: simulate.imbalanced_prior(D),),
+        "simulate.experiment.quantile_buckets": (
+            partial(simulate.quantile_buckets, num_buckets=4),
+            NUMBERS[:, 0],
+        ),
+        "simulate.experiment.random_experiment": (
+            lambda key: simulate.random_experiment(key, D),
+            KEY,
+        ),
+        "simulate.experiment.truth": (lambda key, p: simulate.truth(key, 9, p), KEY, SQUARE),
+        "simulate.experiment.truth_counts": (
+            lambda key, p: simulate.truth_counts(key, 9, p),
+            KEY,
+            SQUARE,
+        ),
+        "simulate.policies.corrupt": (policies.corrupt, KEY, X_HAT, SQUARE),
+        "simulate.policies.corrupt_counts": (
+            policies.corrupt_counts,
+            KEY,
+            TABLE[:D].astype(int),
+            SQUARE,
+        ),
+        "simulate.policies.mix": (policies.mix, SQUARE, 0.5),
+        "simulate.policies.normal": (lambda sigma: policies.normal(D, sigma), 0.5),
+        "simulate.policies.row_similar": (policies.row_similar, SQUARE),
+        "simulate.sampling.binomial": (sampling.binomial, KEY, jnp.arange(4), jnp.full(4, 0.3)),
+        "simulate.sampling.multinomial": (sampling.multinomial, KEY, jnp.arange(4), SQUARE[0]),
+        "simulate.sweeps.table_log_score": (simulate.table_log_score, TABLE),
+        "simulate.sweeps.trial_key": (simulate.trial_key, KEY, 1, 2),
+        "simulate.sweeps.trial": (
+            lambda key, counts, t: simulate.trial(
+                key, counts, t, {"log": simulate.table_log_score}
+            ),
+            KEY,
+            TABLE[:3].astype(int),
+            SQUARE,
+        ),
+    }
+    | {
+        f"{name}: pass": (lambda bound, z: bound.kernel_pass(z), bound, NUMBERS)
+        for name, bound in BOUND.items()
+    }
+    | {
+        f"{name}: gradient": (
+            jax.grad(lambda y, k: scores.plugin_log_score(X_HAT, y, k, **CLASSES)),
+            NUMBERS,
+            bound.kernel,
+        )
+        for name, bound in BOUND.items()
+        if name != "delta"
+    }
+)
+
+# Modules and functions that run eagerly, or compile nothing but the above.
+EAGER = {
+    "annotators", "arrays", "comparisons", "findings", "noise", "ranks", "report", "stratified",
+    "table_kernel", "uncertainty",
+    "attack.ascend_policy", "attack.ascend_reports", "attack.flip_greedily",
+    "attack.perturb_observations", "contrasts.payoffs_of_pairs",  # a front door
+    "determinant.default_tolerance", "gram_matrix.init", "kernels.describe", "kernels.resolve",
+    "kernels.takes", "observed.observe", "simclr.train.embed", "simclr.train.encode",
+    "simclr.train.encode_path", "simclr.train.initialize", "simclr.train.restore",
+    "simclr.train.train", "simulate.experiment.low_rank_experiment",
+    "simulate.policies.asymmetric_neighbour", "simulate.policies.group_up_down",
+    "simulate.policies.merge_classes", "simulate.policies.mixed", "simulate.policies.uniform",
+    "simulate.sweeps.sweep", "simulate.sweeps.sweep_records", "simulate.sweeps.tidy",
+    "hosts", "ring",  # tests/test_ring.py exports the ring for eight devices
+    "contrasts.payoffs_alone", "simclr.train.embed_path", "simclr.train.train_path",
+}  # fmt: skip
+
+
+def modules():
+    """Those of the package that use JAX themselves; the command line does not."""
+    found = pkgutil.walk_packages(jgram.__path__, "jgram.")
+    names = [module.name for module in found if not module.name.startswith("jgram.cli")]
+    return [m for m in map(importlib.import_module, names) if {"jax", "jnp"} & vars(m).keys()]
+
+
+def lower(platform, function, *arguments, **static):
+    """The program that a platform would get, as text; JAX refuses what it cannot promise there."""
+    text = jax.export.export(function, platforms=[platform])(*arguments, **static).mlir_module()
+    for line in text.splitlines():
+        if found := re.search(r"custom_call @(\w+)", line):
+            assert not re.search("callback|^lapack|^cpu|^ducc", found.group(1)), line
+            assert platform != "tpu" or "f64" not in line, line
+    return text
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("platform", PLATFORMS)
+@pytest.mark.parametrize("name", PUBLIC)
+def test_public_functions(name, platform):
+    function, *arguments = PUBLIC[name]
+    lower(platform, jax.jit(function), *arguments)
+
+
+COMPILED = type(jax.jit(jnp.sin))
+
+
+def public_functions(module):
+    """Those that a module defines, by their names."""
+    for name in getattr(module, "__all__", ()):
+        value = getattr(module, name)
+        if (inspect.isfunction(value) or isinstance(value, COMPILED)) and (
+            value.__module__ == module.__name__
+        ):
+            yield f"{module.__name__.removeprefix('jgram.')}.{name}"
+
+
+def test_every_public_function_is_listed():
+    listed = EAGER | set(PUBLIC)
+    names = [name for module in modules() for name in public_functions(module)]
+    assert not [n for n in names if not {n, n.partition(".")[0]} & listed]  # in PUBLIC or EAGER
+
+
+def front_doors(directory):
+    """Calls that compile, between them, every compiled function of the package."""
+    rng = np.random.default_rng(0)
+    reports = {"ann": X_HAT, "bob": REPORTS[1], "cat": [None, *X_HAT[1:]]}
+    jgram.rank_reports(reports, NUMBERS, kernels.RBF(3.0), missing="keep")
+    jgram.label_issues(X_HAT, NUMBERS)
+    ring = observe(kernels.RBF(3.0), NUMBERS, mesh=jax.make_mesh((1,), ("records",)))
+    ring.gram(NUMBERS), ring.product(NUMBERS)
+    jgram.noise_floor(KEY, X_HAT, NUMBERS, kernels.RBF(3.0), draws=2)
+    jgram.noise_floor(KEY, X_HAT, OUTCOMES, "delta", draws=2)
+    jgram.bootstrap(KEY, X_HAT, NUMBERS, kernels.RBF(3.0), draws=2)
+    answers = annotators.answers_from_matrix(rng.integers(0, 3, (30, 4)))
+    annotators.rank_annotators(answers)
+    posterior.item_weights(np.zeros(2, np.int32), items=1, correlation=0.5)
+    found = contrasts.products(RBF, REPORTS, **CLASSES)
+    contrasts.payoffs_of_pairs(found, jnp.array([[0, 1]]))
+    transitions = jnp.stack([policies.mix(policies.uniform(D), p) for p in (0.0, 0.5)])
+    counts = jnp.full((D, 4), 900)
+    simulate.sweep(KEY, counts, transitions, {"log": simulate.table_log_score}, trials=2)
+    simulate.sweep_records(KEY, X_HAT, NUMBERS, transitions, kernels.RBF(3.0), trials=2)
+    attack.ascend_reports(KEY, X_HAT, NUMBERS, kernels.RBF(3.0), steps=2, restarts=1)
+    attack.flip_greedily(X_HAT, NUMBERS, kernels.RBF(3.0), flips=1)
+    attack.flip_greedily(X_HAT, NUMBERS, kernels.RBF(3.0), flips=1, score=scores.plugin_log_score)
+    attack.perturb_observations(X_HAT, NUMBERS, kernels.RBF(3.0), radius=0.1, steps=2)
+    attack.ascend_policy(KEY, jnp.ones(D) / D, steps=2, restarts=2)
+    images = rng.integers(0, 256, (4, 32, 32, 3), dtype=np.uint8)
+    jax.make_jaxpr(lambda y: kernels.median_bandwidth(y))(NUMBERS)
+    state = train.train(KEY, images, directory, architecture=TINY, epochs=1, batch_size=2)
+    train.embed(state, images, architecture=TINY)
+
+
+# On a TPU the front doors compute in float64 on the host, but for what draws counts.
+DOUBLE_ON_TPU = ("_chunk", "_record_chunk", "_draw_all_but_last")
+
+
+@pytest.mark.thorough
+def test_what_the_front_doors_compile(monkeypatch, tmp_path):
+    called, caught = set(), set()
+
+    def catching(name, function):
+        def call(*arguments, **settings):
+            called.add(name)
+            if not kernels.is_concrete(arguments, settings):
+                return function(*arguments, **settings)
+            if name not in caught:
+                caught.add(name)
+                on_host = jax.config.jax_enable_x64 and not name.endswith(DOUBLE_ON_TPU)
+                for platform in ["cuda"] if on_host else PLATFORMS:
+                    lower(platform, function, *arguments, **settings)
+            shapes = function.eval_shape(*arguments, **settings)  # instead of compiling it here
+            return jax.tree.map(lambda leaf: jnp.ones(leaf.shape, leaf.dtype), shapes)
+
+        return call
+
+    compiled = {}
+    for module in modules():
+        for name, value in vars(module).items():
+            if isinstance(value, COMPILED):
+                path = f"{module.__name__}.{name}"
+                compiled.setdefault(id(value), (path, catching(path, value)))
+                monkeypatch.setattr(module, name, compiled[id(value)][1])
+    with np.errstate(all="ignore"):
+        front_doors(tmp_path)
+    assert called == {path for path, _ in compiled.values()}
+
+
+def test_a_tpu_has_float64_on_the_host(monkeypatch):
+    with float64():
+        assert jax.config.jax_default_device is None
+    monkeypatch.setattr(jax, "default_backend", lambda: "tpu")
+    with float64():
+        assert jax.config.jax_default_device == jax.devices("cpu")[0]
+
+
+def test_tiles_by_platform():
+    n = CUDA_TILE + TILE
+    bound = observe(kernels.RBF(1.0), jnp.zeros((n, 2)))
+    for function in (lambda b, z: b.gram(z), lambda b, z: b.product(z)):
+        run = jax.jit(function)
+        for platform, size in (("cuda", CUDA_TILE), ("tpu", TILE), ("cpu", TILE)):
+            tiles = set(
+                re.findall(r"tensor<(\d+)x\1xf32>", lower(platform, run, bound, jnp.ones((n, 3))))
+            )
+            assert tiles - {"3"} == {str(size)}
+
+
+def test_convolutions_are_native_off_the_cpu():
+    images, kernel = jnp.ones((2, 8, 8, 3)), jnp.ones((3, 3, 3, 4))
+    for platform in ("cuda", "tpu", "cpu"):
+        text = lower(platform, jax.jit(encoder.convolve), images, kernel)
+        assert ("stablehlo.convolution" in text) == (platform != "cpu")
+
+
+def test_a_sampler_that_needs_no_more_range_than_float32_has():
+    for platform, limit in (("tpu", "3.000000e+01"), ("cuda", "4.000000e+02")):
+        text = lower(platform, jax.jit(sampling.binomial), KEY, jnp.arange(3), jnp.full(3, 0.5))
+        limits = set(re.findall(r"dense<([34]\.0+e\+0[12])> : tensor<f64>", text))
+        assert limits == {limit}
