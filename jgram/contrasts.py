@@ -51,6 +51,8 @@ __all__ = [
     "products",
 ]
 
+ENTRIES = 1 << 13  # of the kernel that are looked up at a time
+
 
 class Payoffs(NamedTuple):
     """Payoffs of ``k`` reports under one scorer (arrays of pairs have a leading axis).
@@ -140,7 +142,7 @@ def products(
     Takes the arguments of :func:`payoffs`; a record that some report does not label stays, with a
     row of zeros in that report.
     """
-    z = _report_matrices(observed, reports, num_classes)
+    z = report_matrices(observed, reports, num_classes)
     ones = jnp.ones(z.shape[1], z.dtype)
     w = ones if weights is None else jnp.asarray(weights, z.dtype)
     return _products(observed, z, w, groups)
@@ -177,7 +179,7 @@ def payoffs(
     Reference:
         Section 2 of the paper for the score; the retention is not in it.
     """
-    z = _report_matrices(observed, reports, num_classes)
+    z = report_matrices(observed, reports, num_classes)
     return _paid(_products(observed, z, _present(z, weights), groups))
 
 
@@ -210,7 +212,7 @@ def pair_payoffs(
     Raises:
         ValueError: As :func:`payoffs`; fewer than two reports.
     """
-    z = _report_matrices(observed, reports, num_classes)
+    z = report_matrices(observed, reports, num_classes)
     k = z.shape[0]
     if k < 2:
         raise ValueError(f"expected at least two reports to compare, got {k}")
@@ -315,12 +317,15 @@ def _within(observed, columns, groups):
     starts = np.searchsorted(groups[order], groups[order])
     last = starts + np.bincount(groups)[groups[order]] - 1
     place = np.arange(len(order)) - starts
-    entry = jax.vmap(lambda i, j: observed.block(i[None], j[None])[0, 0])
     order, starts, last = jnp.asarray(order), jnp.asarray(starts), jnp.asarray(last)
+
+    def entry(pair):
+        return observed.block(pair[0][None], pair[1][None])[0, 0]
 
     def add(shift, total):
         other = order[jnp.minimum(starts + shift, last)]
-        found = jnp.where(starts + shift <= last, entry(order, other), 0.0)
+        found = jax.lax.map(entry, (order, other), batch_size=ENTRIES)
+        found = jnp.where(starts + shift <= last, found, 0.0)
         return total + found[:, None] * columns[other]
 
     total = jax.lax.fori_loop(0, int(place.max()) + 1, add, jnp.zeros_like(columns))
@@ -526,7 +531,7 @@ def _linear_statistic(squares, z, w, other, other_product, spread):
     return jnp.where(usable, tail, 1.0)
 
 
-def _report_matrices(observed, reports, num_classes):
+def report_matrices(observed, reports, num_classes):
     """Reports as matrices ``[k, n, d]``, zero rows where labels are missing."""
     reports = jnp.asarray(reports)
     if reports.ndim not in (2, 3) or reports.shape[1] != observed.size:

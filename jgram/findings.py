@@ -9,7 +9,7 @@ import numpy as np
 
 from jgram.determinant import default_tolerance
 from jgram.kernels import Kernel
-from jgram.observed import Features, Observed
+from jgram.observed import Features, Mapped, Observed
 from jgram.uncertainty import Uncertainty, compare_plugin, uncertainties
 
 __all__ = [
@@ -90,7 +90,7 @@ def structural_zero(x_hat: Any, observed: Observed, classes: Sequence[Any]) -> F
 
 def _too_few(observed: Observed, d: int) -> Finding:
     bound = observed.rank_bound
-    if isinstance(observed, Features):
+    if isinstance(observed, Features | Mapped):
         return Finding(
             "too few features",
             "fatal",
