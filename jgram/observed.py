@@ -297,7 +297,12 @@ class Mapped(_Explicit):
 
     points: Any
     kernel: Any
-    num_features: int = field(metadata={"static": True})  # pyright: ignore[reportIncompatibleMethodOverride]
+    width: int = field(metadata={"static": True})
+
+    @property
+    def num_features(self) -> int:
+        """The number of features."""
+        return self.width
 
     @property
     def size(self) -> int:
