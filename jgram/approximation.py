@@ -136,7 +136,7 @@ def leave_blocks_out(
             ],
             axis=1,
         )
-    sums = observed.sums(jnp.moveaxis(z * w[:, None], 0, 1).reshape(n, -1))
+    sums = observed.sums(_columns(z, w))[1:]
     return LeftOut(means, np.asarray(_log_scores(sums.reshape(k, -1, sums.shape[1]), z, w, kept)))
 
 
@@ -147,7 +147,8 @@ def jackknife(values: Float[np.ndarray, "blocks ..."]) -> Float[np.ndarray, "...
         >>> float(jackknife(np.arange(16.0)))
         318.75
     """
-    return (len(values) - 1) / len(values) * np.sum((values - values.mean(axis=0)) ** 2, axis=0)
+    away = values - values.mean(axis=0)
+    return np.asarray((len(values) - 1) / len(values) * np.sum(away**2, axis=0))
 
 
 def half_width(values: Float[np.ndarray, " blocks"] | None, confidence: float) -> float | None:
@@ -183,31 +184,49 @@ def shortfall(left_out: LeftOut, standard_errors: Float[np.ndarray, " p"]) -> fl
 
 def _means(observed: Any, z: Array, w: Array, pairs: Any, kept: Array) -> np.ndarray:
     """Mean payoffs ``[16, pairs, 2]`` of reports that label every record of weight above 0."""
-    k, n, d = z.shape
-    columns = jnp.concatenate([jnp.ones((n, 1), z.dtype), jnp.moveaxis(z, 0, 1).reshape(n, -1)], 1)
-    sums = observed.sums(w[:, None] * columns)
-    count, width = kept.shape[0], sums.shape[0]
+    n, count = z.shape[1], len(kept)
+    sums = observed.sums(_columns(z, w))
     scale = count / (count - 1)
-    spreads = feature_spreads(observed, w, sums[0], jnp.sqrt(scale) * kept)
-    squares, each = observed.squares, max(1, HELD // (n * width))
+    spreads = feature_spreads(observed, w, sums[0], np.sqrt(scale) * kept)
+    squares, each = observed.squares, count
+    while each > 1 and each * n * len(sums) > HELD:
+        each //= 2
     found = []
     for start in range(0, count, each):
-        some = slice(start, start + each)
-        left = scale * kept[some, :, None] * sums.T
-        product = observed.project(jnp.moveaxis(left, 0, 1).reshape(left.shape[1], -1))
-        for place, spread in enumerate(spreads[some]):
-            rows = product[:, place * width]
-            labelled = product[:, place * width + 1 : (place + 1) * width].reshape(n, k, d)
-            norm = norm_of_spread(spread, squares, w, rows)
-            one = Products(
-                z, w, squares, norm, rows, jnp.moveaxis(labelled, 1, 0), None, None, None
-            )
-            found.append(np.asarray(_pair_means(one, jnp.asarray(pairs))))
+        left = _left_sums(sums, scale * kept[start : start + each])
+        product = observed.project(left)
+        found += [
+            _pair_means(z, w, squares, product, spreads[start + place], place, jnp.asarray(pairs))
+            for place in range(each)
+        ]
     return np.stack(found)
 
 
 @jax.jit
-def _pair_means(found: Products, pairs: Array) -> Array:
+def _columns(z: Array, w: Array) -> Array:
+    """A one and all reports of each record, times its weight, ``[n, 1 + k d]``."""
+    columns = jnp.moveaxis(z, 0, 1).reshape(z.shape[1], -1)
+    return w[:, None] * jnp.concatenate([jnp.ones_like(columns[:, :1]), columns], axis=1)
+
+
+@jax.jit
+def _left_sums(sums: Array, factors: Array) -> Array:
+    """Sums of features times the factors of one block after the other, ``[m, blocks k]``."""
+    left = factors[:, None] * sums
+    return left.reshape(-1, sums.shape[1]).T
+
+
+@jax.jit
+def _pair_means(
+    z: Array, w: Array, squares: Array, product: Array, spread: Array, place: Any, pairs: Array
+) -> Array:
+    """Mean payoffs ``[pairs, 2]`` from the columns of ``product`` of one block."""
+    k, n, d = z.shape
+    width = 1 + k * d
+    mine = jax.lax.dynamic_slice_in_dim(product, place * width, width, axis=1)
+    labelled = jnp.moveaxis(mine[:, 1:].reshape(n, k, d), 1, 0)
+    norm = norm_of_spread(spread, squares, w, mine[:, 0])
+    found = Products(z, w, squares, norm, mine[:, 0], labelled, None, None, None)
     return payoffs_of_pairs(found, pairs).means
 
 
