@@ -290,16 +290,16 @@ def _paid(found: Products) -> Payoffs:
             left = jnp.maximum(n - size, 1)
             k0 = kap - (own_centre + own[:, None] * sums / left[:, None]) / n
         gram = _symmetric(centre.T @ (weights[:, None] * (kap - own_centre / n)) / n)
-        noise, tau = _noise(kernel, shares, own, weights)
+        noise, tau = noise_level(n, shares, kernel.spread, weights @ own, weights @ kernel.own)
         if groups is None:
-            h = _score_without_own(gram, noise, tau, k0, centre, left)
+            h = score_without_own(gram, noise, tau, k0, centre, left)
         else:
             h = _score_without_group(gram, noise, tau, k0, centre, weights, left, groups)
         h = jnp.where(weights[:, None] > 0, h, 0.0)
         of_report = jnp.einsum("n,knd->kd", weights, z) / n
         values = jnp.einsum("nd,knd->kn", h, z - of_report[:, None])
         means = values @ weights / n
-        scorer = jnp.real(_scorer(gram, noise, tau))
+        scorer = jnp.real(scorer_of(gram, noise, tau))
         covariance = _covariance(values, means, weights, groups)
         spread = jnp.einsum("nd,n,kne->kde", centre, weights, z - of_report[:, None]) / n
         crossed = jnp.einsum("kab,bc,lcd,da->kl", spread, scorer, spread, scorer)
@@ -346,7 +346,7 @@ def payoffs_of_pairs(found: Products, pairs: Int[ArrayLike, "p 2"]) -> Payoffs:
     return jax.lax.map(lambda pair: _paid(found.of(pair)), jnp.asarray(pairs))
 
 
-def _scorer(gram, noise, tau):
+def scorer_of(gram, noise, tau):
     """``(gram + i tau diag(noise))^-1``, by a real system of twice the size."""
     d = gram.shape[0]
     root = 1 / jnp.sqrt(noise)
@@ -357,9 +357,9 @@ def _scorer(gram, noise, tau):
     return root[:, None] * jax.lax.complex(solved[:d], solved[d:]) * root
 
 
-def _score_without_own(gram, noise, tau, k0, centre, left):
+def score_without_own(gram, noise, tau, k0, centre, left):
     """``h``, the record itself left out of the Gram matrix in closed form."""
-    scorer = _scorer(gram, noise, tau)
+    scorer = scorer_of(gram, noise, tau)
     left_k, left_z = k0 @ scorer, centre @ scorer
     al = jnp.sum(left_k * k0, axis=1, keepdims=True)
     be = jnp.sum(left_k * centre, axis=1, keepdims=True)
@@ -375,19 +375,21 @@ def _score_without_group(gram, noise, tau, k0, centre, weights, left, groups):
     def one(record):
         k, group = record
         part = change[group]
-        return jnp.real(_scorer(gram - part - part.T, noise, tau)) @ k
+        return jnp.real(scorer_of(gram - part - part.T, noise, tau)) @ k
 
     return jax.lax.map(one, (k0, groups), batch_size=1024)
 
 
-def _noise(kernel, shares, own, weights):
-    """What noise leaves of a class in the Gram matrix, ``D``, and its level ``tau``."""
-    n = kernel.total
+def noise_level(total, shares, spread, own, all_own):
+    """What noise leaves of a class in the Gram matrix, ``D``, and its level ``tau``.
+
+    ``own`` and ``all_own`` are sums of the centred kernel over each record's group and own entry.
+    """
     directions = jnp.maximum(jnp.sum(shares > 0) - 1, 0)
-    volume = _nonzero(weights @ own) / (n * (n - 1))
-    mean = _nonzero(weights @ kernel.own) / (n - 1)
-    level = jnp.sqrt(_nonzero(directions * kernel.spread))
-    return jnp.maximum(shares, 0.5 / n) * volume, 2 * level / mean
+    volume = _nonzero(own) / (total * (total - 1))
+    mean = _nonzero(all_own) / (total - 1)
+    level = jnp.sqrt(_nonzero(directions * spread))
+    return jnp.maximum(shares, 0.5 / total) * volume, 2 * level / mean
 
 
 def _covariance(values, means, weights, groups):
@@ -512,8 +514,9 @@ def _linear_statistic(squares, z, w, other, other_product, spread):
     left = jnp.maximum(n - 1, 1.0)
     k0 = kap - kernel.own[:, None] * centre / left
     gram = _symmetric(centre.T @ (w[:, None] * (kap - kernel.own[:, None] * centre / n)) / n)
-    noise, tau = _noise(kernel, shares, kernel.own, scoring)
-    h = _score_without_own(gram, noise, tau, k0, centre, left)
+    volume = scoring @ kernel.own
+    noise, tau = noise_level(n, shares, kernel.spread, volume, volume)
+    h = score_without_own(gram, noise, tau, k0, centre, left)
     something = jnp.sum(k0**2) > 1e-9 * jnp.sum(kap**2)  # not the rounding of nothing
     w = w * jnp.sum(z, axis=1)
     size = jnp.maximum(jnp.sum(w), 2.0)
@@ -521,7 +524,7 @@ def _linear_statistic(squares, z, w, other, other_product, spread):
     statistic = jnp.sum(w[:, None] * h * z)
     variance = jnp.sum((h.T @ (w[:, None] * h)) * (z.T @ (w[:, None] * z))) / (size - 1)
     # Where the report goes with the others, i scores j and j scores i alike.
-    scorer = jnp.real(_scorer(gram, noise, tau))
+    scorer = jnp.real(scorer_of(gram, noise, tau))
     together = (centre.T @ (w[:, None] * z) / n) @ scorer
     explained = gram / jnp.maximum(shares, 0.5 / n)[:, None]
     unexplained = jnp.maximum(spread - jnp.sum(explained * explained.T), 0.0)

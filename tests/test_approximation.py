@@ -11,7 +11,7 @@ import jgram.binding as binding
 from jgram.approximation import approximate, half_width, jackknife, leave_blocks_out, shortfall
 from jgram.contrasts import pair_payoffs
 from jgram.kernels import RandomFeatures, mixture_features
-from jgram.observed import Features, Mapped, observe
+from jgram.observed import Features, Mapped, Pairs, observe
 from jgram.table_kernel import TableKernel
 
 CLASSES = 3
@@ -118,6 +118,20 @@ def by_name(ranking):
     return {report.name: report for report in ranking.reports}
 
 
+def test_large_tables_are_bound_by_features(monkeypatch):
+    _, table = records(60)
+    assert isinstance(binding.bind_observations(table)[0], Pairs)
+    monkeypatch.setattr(binding, "EXACT_RECORDS", 59)
+    observed, _, description, _ = binding.bind_observations(table)
+    assert isinstance(observed, Mapped)
+    assert observed.num_features == 1024
+    assert description.endswith("; by 1,024 random features")
+    numbers = np.stack([table["a"], table["b"]], axis=1)
+    assert isinstance(binding.bind_observations(numbers)[0], Mapped)
+    assert isinstance(binding.bind_observations(numbers, "rbf")[0], Pairs)
+
+
+@pytest.mark.thorough
 def test_the_front_door_takes_features_beyond_memory(monkeypatch):
     stacked, table = records(700)
     reports = dict(zip("abc", stacked, strict=True))
