@@ -158,7 +158,7 @@ def half_width(values: Float[np.ndarray, " blocks"] | None, confidence: float) -
 
     Example:
         >>> round(half_width(np.arange(16.0), 0.95), 1)
-        38.1
+        38.0
     """
     if values is None or not np.isfinite(values).all():
         return None
