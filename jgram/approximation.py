@@ -8,7 +8,9 @@ figure ``T`` of the answer has the delete-one-block jackknife variance
     15/16  sum over blocks b of (T_b - mean T)^2,        T_b: the features without block b.
 
 The kernel of 15 blocks is ``16/15`` of the inner products of what is left. Added to the covariance
-of the mean payoffs over records, it makes intervals for the answer of the exact kernel.
+of the mean payoffs over records, it makes intervals for the answer of the exact kernel. Of 100
+draws on 600 records, intervals of 95% held the exact answer in 90 to 99%
+(``tests/test_approximation.py``).
 """
 
 from statistics import NormalDist
