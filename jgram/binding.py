@@ -5,11 +5,12 @@ reports: nobody can choose the observation by what it makes of theirs.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from jgram.approximation import approximate
 from jgram.arrays import float64
 from jgram.data import (
     check_aligned,
@@ -24,13 +25,15 @@ from jgram.data.columns import named_columns
 from jgram.data.labels import Missing
 from jgram.data.table import ColumnKind, Scale
 from jgram.findings import Finding
-from jgram.kernels import Kernel, describe, takes
+from jgram.kernels import Kernel, RandomFeatures, describe, takes
 from jgram.observed import Observed, Pairs, observe
 from jgram.table_kernel import MultiscaleRBF, TableKernel
 
-__all__ = ["Bound", "bind", "bind_observations", "input_finding", "leak_finding"]
+__all__ = ["Bound", "bind", "bind_observations", "input_finding", "leak_finding", "with_features"]
 
 RECORDS_AN_OUTCOME = 20  # of joint categories, for the delta kernel to be the default
+EXACT_RECORDS = 50_000
+"""Records of a table up to which all pairs are looked at; random features beyond."""
 _OBSERVATIONS, _WEIGHTS, _GROUPS = "y", "weights", "groups"
 
 
@@ -95,7 +98,8 @@ def bind(
     found += [_missing(name, labels) for name, labels in codes.items() if _is_missing(labels)]
     found += [leak_finding(*leak) for leak in find_leaks(codes, y)]
     if numbers is None:
-        numbers = _duplicates(points) if isinstance(observed, Pairs) else None
+        continuous = isinstance(observed, Pairs) or isinstance(observed.kernel, RandomFeatures)
+        numbers = _duplicates(points) if continuous else None
         found += [] if numbers is None else [_duplicated(numbers)]
     return Bound(
         codes, names, observed, points, description, frequencies, numbers, rows, tuple(found)
@@ -112,7 +116,8 @@ def bind_observations(
     """Observations bound to the kernel given, or to the one that fits them.
 
     Without a kernel one category, or several that repeat together, take ``delta``; anything else is
-    one table (:func:`jgram.data.prepare_table`) under :class:`jgram.table_kernel.TableKernel`.
+    one table (:func:`jgram.data.prepare_table`) under :class:`jgram.table_kernel.TableKernel`: all
+    pairs up to :data:`EXACT_RECORDS` records, its random features beyond. A kernel given is exact.
     ``"rbf"`` is the mean of four bandwidths of the numbers as they are.
 
     Returns:
@@ -126,7 +131,10 @@ def bind_observations(
         if kernel is None:
             table = prepare_table(y, kinds=kinds, scale=scale)
             chosen = TableKernel.of(table.points, table.table_width)
-            return observe(chosen, table.points), table.points, table.description, table.warnings
+            many = len(table.points) > EXACT_RECORDS
+            observed = (approximate if many else observe)(chosen, table.points)
+            description = f"{table.description}{_approximately(observed)}"
+            return observed, table.points, description, table.warnings
         if kinds or scale != "rank":
             raise ValueError("expected kinds= and scale= without kernel=: they prepare its table")
         given = MultiscaleRBF() if kernel == "rbf" else kernel
@@ -136,6 +144,22 @@ def bind_observations(
         observed = observe(given, values)
         points = None if checked.kind == "categorical" else _rows(checked.values)
         return observed, points, _describe(checked, observed.kernel), checked.warnings
+
+
+def _approximately(observed: Observed) -> str:
+    if not isinstance(observed.kernel, RandomFeatures):
+        return ""
+    return f"; by {2 * len(observed.kernel.frequencies):,} random features"
+
+
+def with_features(bound: Bound, num_features: int) -> Bound:
+    """The same binding by another number of random features of its kernel."""
+    points: Any = bound.points
+    with float64():
+        observed = approximate(bound.observed.kernel.stands_for, points, num_features)
+        before, after = _approximately(bound.observed), _approximately(observed)
+        description = bound.description.replace(before, after)
+        return replace(bound, observed=observed, description=description)
 
 
 def _rows(values: np.ndarray) -> np.ndarray:

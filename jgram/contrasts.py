@@ -52,6 +52,8 @@ __all__ = [
     "products",
 ]
 
+ENTRIES = 1 << 13  # of the kernel that are looked up at a time
+
 
 class Payoffs(NamedTuple):
     """Payoffs of ``k`` reports under one scorer (arrays of pairs have a leading axis).
@@ -147,7 +149,7 @@ def products(
     Takes the arguments of :func:`payoffs`; a record that some report does not label stays, with a
     row of zeros in that report.
     """
-    z = _report_matrices(observed, reports, num_classes)
+    z = report_matrices(observed, reports, num_classes)
     ones = jnp.ones(z.shape[1], z.dtype)
     w = ones if weights is None else jnp.asarray(weights, z.dtype)
     return _products(observed, z, w, groups)
@@ -184,7 +186,7 @@ def payoffs(
     Reference:
         Section 2 of the paper for the score; the retention is not in it.
     """
-    z = _report_matrices(observed, reports, num_classes)
+    z = report_matrices(observed, reports, num_classes)
     return _paid(_products(observed, z, _present(z, weights), groups))
 
 
@@ -217,7 +219,7 @@ def pair_payoffs(
     Raises:
         ValueError: As :func:`payoffs`; fewer than two reports.
     """
-    z = _report_matrices(observed, reports, num_classes)
+    z = report_matrices(observed, reports, num_classes)
     k = z.shape[0]
     if k < 2:
         raise ValueError(f"expected at least two reports to compare, got {k}")
@@ -295,16 +297,16 @@ def _paid(found: Products) -> Payoffs:
             left = jnp.maximum(n - size, 1)
             k0 = kap - (own_centre + own[:, None] * sums / left[:, None]) / n
         gram = _symmetric(centre.T @ (weights[:, None] * (kap - own_centre / n)) / n)
-        noise, tau = _noise(kernel, shares, own, weights)
+        noise, tau = noise_level(n, shares, kernel.spread, weights @ own, weights @ kernel.own)
         if groups is None:
-            h = _score_without_own(gram, noise, tau, k0, centre, left)
+            h = score_without_own(gram, noise, tau, k0, centre, left)
         else:
             h = _score_without_group(gram, noise, tau, k0, centre, weights, left, groups)
         h = jnp.where(weights[:, None] > 0, h, 0.0)
         of_report = jnp.einsum("n,knd->kd", weights, z) / n
         values = jnp.einsum("nd,knd->kn", h, z - of_report[:, None])
         means = values @ weights / n
-        scorer = jnp.real(_scorer(gram, noise, tau))
+        scorer = jnp.real(scorer_of(gram, noise, tau))
         covariance = _covariance(values, means, weights, groups)
         spread = jnp.einsum("nd,n,kne->kde", centre, weights, z - of_report[:, None]) / n
         crossed = jnp.einsum("kab,bc,lcd,da->kl", spread, scorer, spread, scorer)
@@ -322,12 +324,15 @@ def _within(observed, columns, groups):
     starts = np.searchsorted(groups[order], groups[order])
     last = starts + np.bincount(groups)[groups[order]] - 1
     place = np.arange(len(order)) - starts
-    entry = jax.vmap(lambda i, j: observed.block(i[None], j[None])[0, 0])
     order, starts, last = jnp.asarray(order), jnp.asarray(starts), jnp.asarray(last)
+
+    def entry(pair):
+        return observed.block(pair[0][None], pair[1][None])[0, 0]
 
     def add(shift, total):
         other = order[jnp.minimum(starts + shift, last)]
-        found = jnp.where(starts + shift <= last, entry(order, other), 0.0)
+        found = jax.lax.map(entry, (order, other), batch_size=ENTRIES)
+        found = jnp.where(starts + shift <= last, found, 0.0)
         return total + found[:, None] * columns[other]
 
     total = jax.lax.fori_loop(0, int(place.max()) + 1, add, jnp.zeros_like(columns))
@@ -367,7 +372,7 @@ def payoffs_alone(found: Products) -> Payoffs:
     return jax.lax.map(one, jnp.arange(found.z.shape[0]))
 
 
-def _scorer(gram, noise, tau):
+def scorer_of(gram, noise, tau):
     """``(gram + i tau diag(noise))^-1``, by a real system of twice the size."""
     d = gram.shape[0]
     root = 1 / jnp.sqrt(noise)
@@ -378,9 +383,9 @@ def _scorer(gram, noise, tau):
     return root[:, None] * jax.lax.complex(solved[:d], solved[d:]) * root
 
 
-def _score_without_own(gram, noise, tau, k0, centre, left):
+def score_without_own(gram, noise, tau, k0, centre, left):
     """``h``, the record itself left out of the Gram matrix in closed form."""
-    scorer = _scorer(gram, noise, tau)
+    scorer = scorer_of(gram, noise, tau)
     left_k, left_z = k0 @ scorer, centre @ scorer
     al = jnp.sum(left_k * k0, axis=1, keepdims=True)
     be = jnp.sum(left_k * centre, axis=1, keepdims=True)
@@ -396,19 +401,21 @@ def _score_without_group(gram, noise, tau, k0, centre, weights, left, groups):
     def one(record):
         k, group = record
         part = change[group]
-        return jnp.real(_scorer(gram - part - part.T, noise, tau)) @ k
+        return jnp.real(scorer_of(gram - part - part.T, noise, tau)) @ k
 
     return jax.lax.map(one, (k0, groups), batch_size=1024)
 
 
-def _noise(kernel, shares, own, weights):
-    """What noise leaves of a class in the Gram matrix, ``D``, and its level ``tau``."""
-    n = kernel.total
+def noise_level(total, shares, spread, own, all_own):
+    """What noise leaves of a class in the Gram matrix, ``D``, and its level ``tau``.
+
+    ``own`` and ``all_own`` are sums of the centred kernel over each record's group and own entry.
+    """
     directions = jnp.maximum(jnp.sum(shares > 0) - 1, 0)
-    volume = _nonzero(weights @ own) / (n * (n - 1))
-    mean = _nonzero(weights @ kernel.own) / (n - 1)
-    level = jnp.sqrt(_nonzero(directions * kernel.spread))
-    return jnp.maximum(shares, 0.5 / n) * volume, 2 * level / mean
+    volume = _nonzero(own) / (total * (total - 1))
+    mean = _nonzero(all_own) / (total - 1)
+    level = jnp.sqrt(_nonzero(directions * spread))
+    return jnp.maximum(shares, 0.5 / total) * volume, 2 * level / mean
 
 
 def _covariance(values, means, weights, groups):
@@ -533,8 +540,9 @@ def _linear_statistic(squares, z, w, other, other_product, spread):
     left = jnp.maximum(n - 1, 1.0)
     k0 = kap - kernel.own[:, None] * centre / left
     gram = _symmetric(centre.T @ (w[:, None] * (kap - kernel.own[:, None] * centre / n)) / n)
-    noise, tau = _noise(kernel, shares, kernel.own, scoring)
-    h = _score_without_own(gram, noise, tau, k0, centre, left)
+    volume = scoring @ kernel.own
+    noise, tau = noise_level(n, shares, kernel.spread, volume, volume)
+    h = score_without_own(gram, noise, tau, k0, centre, left)
     something = jnp.sum(k0**2) > 1e-9 * jnp.sum(kap**2)  # not the rounding of nothing
     w = w * jnp.sum(z, axis=1)
     size = jnp.maximum(jnp.sum(w), 2.0)
@@ -542,7 +550,7 @@ def _linear_statistic(squares, z, w, other, other_product, spread):
     statistic = jnp.sum(w[:, None] * h * z)
     variance = jnp.sum((h.T @ (w[:, None] * h)) * (z.T @ (w[:, None] * z))) / (size - 1)
     # Where the report goes with the others, i scores j and j scores i alike.
-    scorer = jnp.real(_scorer(gram, noise, tau))
+    scorer = jnp.real(scorer_of(gram, noise, tau))
     together = (centre.T @ (w[:, None] * z) / n) @ scorer
     explained = gram / jnp.maximum(shares, 0.5 / n)[:, None]
     unexplained = jnp.maximum(spread - jnp.sum(explained * explained.T), 0.0)
@@ -552,7 +560,7 @@ def _linear_statistic(squares, z, w, other, other_product, spread):
     return jnp.where(usable, tail, 1.0)
 
 
-def _report_matrices(observed, reports, num_classes):
+def report_matrices(observed, reports, num_classes):
     """Reports as matrices ``[k, n, d]``, zero rows where labels are missing."""
     reports = jnp.asarray(reports)
     if reports.ndim not in (2, 3) or reports.shape[1] != observed.size:

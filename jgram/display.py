@@ -331,7 +331,9 @@ def _keeps(report: "RankedReport") -> str:
     if report.keeps_interval is None or report.keeps_interval == (1.0, 1.0):
         return f"{report.keeps:.0%}"
     low, high = report.keeps_interval
-    return f"{report.keeps:.0%} [{low:.0%}, {high:.0%}]"
+    features = report.keeps_features_error
+    also = "" if features is None else f", features ± {100 * features:.1f}%"
+    return f"{report.keeps:.0%} [{low:.0%}, {high:.0%}]{also}"
 
 
 def _p_value(value: float) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from jgram.arrays import float64
 from jgram.determinant import default_tolerance
 from jgram.kernels import Kernel
-from jgram.observed import Features, Observed
+from jgram.observed import Features, Mapped, Observed
 from jgram.uncertainty import Uncertainty, compare_plugin, uncertainties
 
 __all__ = [
@@ -91,7 +91,7 @@ def structural_zero(x_hat: Any, observed: Observed, classes: Sequence[Any]) -> F
 
 def _too_few(observed: Observed, d: int) -> Finding:
     bound = observed.rank_bound
-    if isinstance(observed, Features):
+    if isinstance(observed, Features | Mapped):
         return Finding(
             "too few features",
             "fatal",

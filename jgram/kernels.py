@@ -22,7 +22,7 @@ classes).
 """
 
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
@@ -31,9 +31,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jgram.arrays import HIGHEST, Array, ArrayLike, Float, Key, Shaped, is_concrete, rows
+from jgram.arrays import HIGHEST, Array, ArrayLike, Float, Int, Key, Shaped, is_concrete, rows
 
 __all__ = [
+    "FEATURE_BLOCKS",
     "KERNELS",
     "RBF",
     "Delta",
@@ -45,12 +46,15 @@ __all__ = [
     "describe",
     "linear",
     "median_bandwidth",
+    "mixture_features",
     "rbf",
     "resolve",
     "takes",
 ]
 
 SUBSAMPLE = 1000  # records that constants are read from
+FEATURE_BLOCKS = 16
+"""Independent blocks that random features are drawn in."""
 
 
 Kind = Literal["categorical", "numeric", "probability"]
@@ -255,17 +259,25 @@ class RBF:
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class RandomFeatures:
-    """Random Fourier features: an explicit, streamable approximation of :class:`RBF`.
+    """Random Fourier features: an explicit, streamable approximation of a Gaussian kernel.
 
-    ``features(y) = sqrt(2/m) [cos(W y), sin(W y)]`` with ``W[m/2, k]`` normal with standard
-    deviation ``sqrt(2) / bandwidth``; the expectation of their inner product is the Gaussian kernel
-    (Rahimi and Recht, 2007). The error of a log score falls like ``1/sqrt(m)`` and is the same
-    for all reports only in part: use one draw for all reports that are compared.
+    ``features(y) = sqrt(w) [cos(W y), sin(W y)]`` with ``W[m/2, k]`` normal with standard
+    deviation ``sqrt(2) / bandwidth`` and ``w = 2/m``; the expectation of their inner product is the
+    Gaussian kernel (Rahimi and Recht, 2007). A mixture of Gaussian kernels has frequencies, and
+    weights, of its parts (:func:`mixture_features`). The error of a log score falls like
+    ``1/sqrt(m)`` and is the same for all reports only in part: use one draw for all reports that
+    are compared.
+
+    Frequencies come in :data:`FEATURE_BLOCKS` independent blocks of consecutive rows, each an
+    unbiased estimate of the kernel: leaving out one after the other tells how far they are from it
+    (:mod:`jgram.approximation`).
 
     Args:
         frequencies: ``[m/2, k]``, as drawn by :meth:`draw`.
         center: ``[k]``, taken off every observation first. Numbers far from 0 lose their digits in
             the angles: give a typical observation. The same for all batches of a stream.
+        weights: ``[m/2]``, adding up to 1; ``None`` for equal ones.
+        stands_for: The kernel that is approximated, where that is not one :class:`RBF`.
 
     Example:
         >>> kernel = RandomFeatures.draw(jax.random.key(0), 256, dimension=3, bandwidth=1.0)
@@ -275,6 +287,8 @@ class RandomFeatures:
 
     frequencies: Any
     center: Any = 0.0
+    weights: Any = None
+    stands_for: Any = None
 
     @classmethod
     def draw(
@@ -299,12 +313,75 @@ class RandomFeatures:
     def features(self, y: Shaped[ArrayLike, "n ..."]) -> Float[Array, "n m"]:
         """Rows ``[n, m]``, ``m = 2 * frequencies.shape[0]``, of squared length one."""
         angles = jnp.matmul(rows(y) - self.center, self.frequencies.T, precision=HIGHEST)
-        both = jnp.concatenate([jnp.cos(angles), jnp.sin(angles)], axis=1)
-        return both / jnp.sqrt(self.frequencies.shape[0])
+        if self.weights is None:
+            both = jnp.concatenate([jnp.cos(angles), jnp.sin(angles)], axis=1)
+            return both / jnp.sqrt(self.frequencies.shape[0])
+        size = jnp.sqrt(self.weights)
+        return jnp.concatenate([size * jnp.cos(angles), size * jnp.sin(angles)], axis=1)
+
+    def squares(self, y: Shaped[ArrayLike, "n ..."]) -> Float[Array, " n"]:
+        """``K(y, y) = 1`` for every observation."""
+        return jnp.ones(len(jnp.asarray(y)), jnp.result_type(float))
+
+    def blocks(self) -> Int[np.ndarray, " m"] | None:
+        """The block ``0..15`` of each feature; ``None`` where they do not divide evenly."""
+        count = self.frequencies.shape[0]
+        if count % FEATURE_BLOCKS:
+            return None
+        return np.tile(np.arange(count) // (count // FEATURE_BLOCKS), 2)
 
     def describe(self) -> str:
         """The kernel in words."""
-        return f"random_features(num_features={2 * len(self.frequencies)})"
+        size = 2 * len(self.frequencies)
+        if self.stands_for is None:
+            return f"random_features(num_features={size})"
+        return f"{describe(self.stands_for)}, by {size:,} random features"
+
+
+def mixture_features(
+    key: Key[Array, ""],
+    num_features: int,
+    maps: Sequence[Float[np.ndarray, "k r"]],
+    weights: Sequence[float],
+    **fields: Any,
+) -> RandomFeatures:
+    """Random features of ``K(y, y') = sum_p weights[p] exp(-||(y - y') maps[p]||^2)``.
+
+    Every block has the same number of frequencies of every part, so that no part is left to chance.
+
+    Args:
+        key: A typed key.
+        num_features: ``m``, a multiple of 32 with at least one frequency a part and block.
+        maps: One ``[k, r]`` a part.
+        weights: One a part, adding up to 1.
+        **fields: Other fields of the :class:`RandomFeatures`.
+
+    Raises:
+        ValueError: ``num_features`` is no such number.
+
+    Example:
+        >>> kernel = mixture_features(jax.random.key(0), 64, [np.eye(1), 2 * np.eye(1)], [0.5, 0.5])
+        >>> kernel.frequencies.shape, round(float(kernel.weights.sum()), 6)
+        ((32, 1), 1.0)
+    """
+    each, rest = divmod(num_features, 2 * FEATURE_BLOCKS)
+    if rest or each < len(maps):
+        raise ValueError(
+            f"expected random features in multiples of {2 * FEATURE_BLOCKS}, "
+            f"{2 * FEATURE_BLOCKS * len(maps)} or more, got {num_features}"
+        )
+    rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).ravel())
+    part = np.arange(each) % len(maps)
+    share = np.asarray(weights) / np.bincount(part) / FEATURE_BLOCKS
+    frequencies = np.empty((FEATURE_BLOCKS, each, len(maps[0])))
+    for number, view in enumerate(maps):
+        normal = rng.normal(size=(FEATURE_BLOCKS, int(np.sum(part == number)), view.shape[1]))
+        frequencies[:, part == number] = np.sqrt(2.0) * normal @ view.T
+    return RandomFeatures(
+        frequencies.reshape(-1, len(maps[0])),
+        weights=np.tile(share[part], FEATURE_BLOCKS),
+        **fields,
+    )
 
 
 delta: Delta = Delta()

@@ -1,10 +1,12 @@
 """Observations bound to a kernel, once: all that a score ever asks of them.
 
-:func:`observe` gives one of three bindings, and everything behind the door asks it for Gram
+:func:`observe` gives one of four bindings, and everything behind the door asks it for Gram
 matrices, products and squares without knowing which:
 
 - :class:`Codes`: integer outcomes under the delta kernel, counted;
 - :class:`Features`: an explicit kernel, one row of features a record;
+- :class:`Mapped`: an explicit kernel of so many records that their features are not kept, but made
+  anew in every pass, a batch of records at a time;
 - :class:`Pairs`: any other kernel, exact over all pairs of records in square tiles, of which only
   those on and above the diagonal are evaluated; how large a tile is depends on the platform.
 
@@ -32,9 +34,12 @@ from jgram.determinant import (
 from jgram.kernels import Delta, Kernel, resolve
 from jgram.ring import flat_mesh, place, ring_gram, ring_pass
 
-__all__ = ["Codes", "Features", "Frame", "KernelPass", "Observed", "Pairs", "observe"]
+__all__ = ["Codes", "Features", "Frame", "KernelPass", "Mapped", "Observed", "Pairs", "observe"]
 
 TILE, CUDA_TILE = 1024, 4096  # a CPU's caches; so few launches that a GPU need not wait for them
+KEPT = 1 << 26  # numbers of features that are kept, half a gigabyte of float64
+BATCH = 1 << 22  # numbers of features that are made at a time
+SPREAD_RECORDS = 8192  # that the spread of a kernel is read from where features are not kept
 
 
 class KernelPass(NamedTuple):
@@ -121,6 +126,14 @@ class _Explicit:
     def _means(self, x_hat: Any, num_classes: int, weights: Any) -> Array:
         return normalised(*self.class_sums(x_hat, num_classes, weights))
 
+    def class_sums(self, x_hat: Any, num_classes: int, weights: Any) -> tuple[Array, Array]:
+        """Feature sums ``[d, m]`` and total weight ``[d]`` of each class."""
+        z = report_matrix(x_hat, num_classes, weights, self.dtype)
+        if jnp.ndim(x_hat) == 2 or weights is not None:
+            return self.sums(z), jnp.sum(z, axis=0)
+        ones, labels = jnp.ones(self.size, jnp.int32), jnp.asarray(x_hat).astype(jnp.int32)
+        return self.sums(z), jax.ops.segment_sum(ones, labels, num_segments=num_classes)
+
     def coordinates(self) -> Array:
         """The features ``[n, m]``."""
         return self.project(jnp.eye(self.num_features, dtype=self.dtype))
@@ -133,7 +146,8 @@ class _Explicit:
     def dtype(self) -> Any:
         raise NotImplementedError
 
-    def class_sums(self, x_hat: Any, num_classes: int, weights: Any) -> tuple[Array, Array]:
+    @property
+    def size(self) -> int:
         raise NotImplementedError
 
     def sums(self, z: Any) -> Array:
@@ -255,14 +269,6 @@ class Features(_Explicit):
         """How many classes the observations can tell apart at most."""
         return self.num_features
 
-    def class_sums(self, x_hat: Any, num_classes: int, weights: Any) -> tuple[Array, Array]:
-        """Feature sums ``[d, m]`` and total weight ``[d]`` of each class."""
-        z = report_matrix(x_hat, num_classes, weights, self.dtype)
-        if jnp.ndim(x_hat) == 2 or weights is not None:
-            return self.sums(z), jnp.sum(z, axis=0)
-        ones, labels = jnp.ones(self.size, jnp.int32), jnp.asarray(x_hat).astype(jnp.int32)
-        return self.sums(z), jax.ops.segment_sum(ones, labels, num_segments=num_classes)
-
     def sums(self, z: Any) -> Array:
         """``z^T features``, ``[k, m]``."""
         return jnp.matmul(jnp.asarray(z).T, self.features, precision=HIGHEST)
@@ -279,6 +285,86 @@ class Features(_Explicit):
         """``sum w_i w_j K_ij^2``."""
         weighted = self.features if weights is None else self.features * weights[:, None]
         return jnp.sum(jnp.matmul(self.features.T, weighted, precision=HIGHEST) ** 2)
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Mapped(_Explicit):
+    """Points ``[n, ...]`` and a kernel with features, made anew in every pass, batch by batch.
+
+    Memory is that of one batch, not ``[n, m]``. All is as from :class:`Features`, except that the
+    squared norm of the kernel, which is a matter of ``n m^2``, takes the spread of the doubly
+    centred kernel from :data:`SPREAD_RECORDS` of the records.
+    """
+
+    points: Any
+    kernel: Any
+    width: int = field(metadata={"static": True})
+
+    @property
+    def num_features(self) -> int:
+        """The number of features."""
+        return self.width
+
+    @property
+    def size(self) -> int:
+        """The number of records."""
+        return self.points.shape[0]
+
+    @property
+    def dtype(self) -> Any:
+        """Floating-point type of what is computed."""
+        return jnp.result_type(self.points.dtype, jnp.result_type(float))
+
+    @property
+    def squares(self) -> Array:
+        """``K(y_n, y_n)``, ``[n]``."""
+        if hasattr(self.kernel, "squares"):
+            return self.kernel.squares(self.points).astype(self.dtype)
+        lengths = _mapped(self.kernel, self.points, None, self._batch)
+        return lengths[:, 0].astype(self.dtype)
+
+    @property
+    def rank_bound(self) -> int:
+        """How many classes the observations can tell apart at most."""
+        return self.num_features
+
+    def padded(self, count: int) -> "Mapped":
+        """With ``count`` more records, to be given weight 0."""
+        return replace(self, points=_pad(self.points, self.size + count, "edge"))
+
+    def sums(self, z: Any) -> Array:
+        """``z^T features``, ``[k, m]``."""
+        return _mapped_sums(self.kernel, self.points, jnp.asarray(z, self.dtype), self._batch)
+
+    def project(self, matrix: Any) -> Array:
+        """``features matrix``."""
+        return _mapped(self.kernel, self.points, jnp.asarray(matrix, self.dtype), self._batch)
+
+    def block(self, first: Any, second: Any) -> Array:
+        """The kernel between two sets of records, given by their indices or slices."""
+        one, two = (self.kernel.features(self.points[part]) for part in (first, second))
+        return jnp.matmul(one, two.T, precision=HIGHEST).astype(self.dtype)
+
+    def kernel_pass(self, z: Any, weights: Any = None) -> KernelPass:
+        """``K z`` and the squared norm of ``K``."""
+        weights = jnp.ones(self.size, self.dtype) if weights is None else jnp.asarray(weights)
+        columns = jnp.concatenate([weights[:, None], jnp.asarray(z)], axis=1)
+        sums = self.sums(columns)
+        product = self.project(sums.T)
+        kept = jnp.ones((1, self.num_features), self.dtype)
+        spread = feature_spreads(self, weights, sums[0], kept)[0]
+        return KernelPass(
+            product[:, 1:], norm_of_spread(spread, self.squares, weights, product[:, 0])
+        )
+
+    def squared_norm(self, weights: Any = None) -> Array:
+        """``sum w_i w_j K_ij^2``, the spread about its centre from some of the records."""
+        return self.kernel_pass(jnp.zeros((self.size, 0), self.dtype), weights).squared_norm
+
+    @property
+    def _batch(self) -> int:
+        return max(1, BATCH // self.num_features)
 
 
 @jax.tree_util.register_dataclass
@@ -381,7 +467,7 @@ class Pairs:
         return frame_of_product(0.5 * (gram + gram.T), mean)
 
 
-Observed = Codes | Features | Pairs
+Observed = Codes | Features | Mapped | Pairs
 """Observations bound to a kernel."""
 
 
@@ -402,7 +488,8 @@ def observe(
             sums over records, which JAX splits where the records are split.
 
     Returns:
-        :class:`Codes`, :class:`Features` or :class:`Pairs`.
+        :class:`Codes`, :class:`Features` (:class:`Mapped` beyond :data:`KEPT` numbers) or
+        :class:`Pairs`.
 
     Raises:
         ValueError: The observations do not fit the kernel.
@@ -419,7 +506,12 @@ def observe(
     if isinstance(resolved, Delta):
         return Codes(jnp.asarray(y), resolved, resolved.num_outcomes or 0)
     if hasattr(resolved, "features"):
-        return Features(resolved.features(jnp.asarray(y)), resolved)
+        points = jnp.asarray(y)
+        if points.ndim:
+            m = jax.eval_shape(resolved.features, points[:1]).shape[1]
+            if len(points) * m > KEPT:
+                return Mapped(points, resolved, m)
+        return Features(resolved.features(points), resolved)
     points = jnp.asarray(y)
     if points.ndim == 0:
         raise ValueError("expected observations of shape [n] or [n, k], got a scalar")
@@ -453,6 +545,92 @@ def frame_of_product(gram: Array, mean: Array) -> Frame:
     inverse = jax.scipy.linalg.solve_triangular(lower, jnp.eye(d, dtype=dtype), lower=True)
     inverse = jnp.where(full, inverse / scale, 0.0).T
     return Frame(found, jnp.matmul(mean, inverse, precision=HIGHEST), inverse, lengths)
+
+
+def feature_spreads(observed: Any, weights: Array, sums: Array, scales: Array) -> Array:
+    """Mean squares of the doubly centred kernel off its diagonal, of rescaled features.
+
+    Args:
+        observed: :class:`Features`, of which all records are taken, or :class:`Mapped`, of which
+            :data:`SPREAD_RECORDS` of those with a weight are.
+        weights: Frequencies ``[n]``.
+        sums: Weighted sum of all features ``[m]``.
+        scales: ``[r, m]``, a factor for every feature; one answer for each row.
+
+    Returns:
+        ``[r]``.
+    """
+    mean = sums / jnp.maximum(jnp.sum(weights), 1.0)
+    if isinstance(observed, Mapped) and observed.size > SPREAD_RECORDS:
+        places = np.random.default_rng(0).random(observed.size)
+        chosen = jnp.argsort(jnp.where(weights > 0, places, 2.0))[:SPREAD_RECORDS]
+        weights, features = weights[chosen], observed.kernel.features(observed.points[chosen])
+    else:
+        features = observed.coordinates()
+    return _spreads(features - mean.astype(features.dtype), weights, scales)
+
+
+@jax.jit
+def _spreads(centred: Array, weights: Array, scales: Array) -> Array:
+    factors = scales**2
+    weighted = centred * weights[:, None].astype(centred.dtype)
+    entries = jnp.matmul(centred.T, weighted, precision=HIGHEST) ** 2
+    norms = jnp.sum(factors @ entries * factors, axis=1)
+    own = jnp.matmul(centred**2, factors.T, precision=HIGHEST)
+    total = jnp.sum(weights)
+    pairs = jnp.maximum(total * (total - 1), 1.0)
+    return jnp.maximum((norms - weights @ own**2) / pairs, 0.0)
+
+
+def norm_of_spread(spread: Array, squares: Array, weights: Array, row_sums: Array) -> Array:
+    """``sum w_i w_j K_ij^2`` from the mean square of the doubly centred kernel off its diagonal.
+
+    Args:
+        spread: That mean square.
+        squares: ``K(y_n, y_n)``, ``[n]``.
+        weights: Frequencies ``[n]``.
+        row_sums: ``K w``, ``[n]``.
+    """
+    total = jnp.maximum(jnp.sum(weights), 2.0)
+    rows = row_sums / total
+    mean = weights @ rows / total
+    own = squares - 2 * rows + mean
+    centred = spread * total * (total - 1) + weights @ own**2
+    return centred + 2 * total * (weights @ rows**2) - (total * mean) ** 2
+
+
+@partial(jax.jit, static_argnames="batch")
+def _mapped_sums(kernel: Any, points: Array, z: Array, batch: int) -> Array:
+    """``z^T features`` over batches of records; the last one is filled up with rows of zeros."""
+    size = min(batch, len(points))
+    count = -(-len(points) // size)
+    parts = [
+        _pad(part, count * size, mode).reshape(count, size, *part.shape[1:])
+        for part, mode in ((points, "edge"), (z, "constant"))
+    ]
+
+    def add(total: Array, part: tuple[Array, Array]) -> tuple[Array, None]:
+        features = kernel.features(part[0]).astype(z.dtype)
+        return total + jnp.matmul(part[1].T, features, precision=HIGHEST), None
+
+    m = jax.eval_shape(kernel.features, points[:1]).shape[1]
+    return jax.lax.scan(add, jnp.zeros((z.shape[1], m), z.dtype), (parts[0], parts[1]))[0]
+
+
+@partial(jax.jit, static_argnames="batch")
+def _mapped(kernel: Any, points: Array, matrix: Any, batch: int) -> Array:
+    """``features matrix``, or squared lengths of features without one, over batches of records."""
+    size = min(batch, len(points))
+    count = -(-len(points) // size)
+    parts = _pad(points, count * size, "edge").reshape(count, size, *points.shape[1:])
+
+    def one(part: Array) -> Array:
+        features = kernel.features(part)
+        if matrix is None:
+            return jnp.sum(features**2, axis=1, keepdims=True)
+        return jnp.matmul(features.astype(matrix.dtype), matrix, precision=HIGHEST)
+
+    return jax.lax.map(one, parts).reshape(count * size, -1)[: len(points)]
 
 
 def _pairs(kernel: Any) -> Any:

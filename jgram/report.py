@@ -10,9 +10,9 @@ these very records with fixed labels: it asks whether the two reports might be s
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from math import exp, isfinite, log
+from math import ceil, exp, isfinite, log, log2
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import jax
@@ -22,8 +22,16 @@ from jax.scipy.stats import norm
 
 import jgram.display as display
 from jgram.alignment import align
+from jgram.approximation import (
+    MOST_FEATURES,
+    LeftOut,
+    half_width,
+    jackknife,
+    leave_blocks_out,
+    shortfall,
+)
 from jgram.arrays import Array, Key, float64
-from jgram.binding import Bound, bind
+from jgram.binding import Bound, bind, with_features
 from jgram.comparisons import (
     ESTIMABLE,
     Retention,
@@ -91,6 +99,8 @@ class ScoreReport:
         class_counts: Class name to number of records reported so.
         kernel: The kernel in words, with its bandwidth.
         findings: What to know before acting, the gravest first.
+        log_score_features_error: What random features add to the error of the log score, half an
+            interval at ``confidence``; ``None`` where the kernel is exact.
     """
 
     SCHEMA: ClassVar[str] = "jgram/score/1"
@@ -111,6 +121,7 @@ class ScoreReport:
     class_counts: dict[Any, int | float]
     kernel: str
     findings: tuple[Finding, ...]
+    log_score_features_error: float | None = None
 
     @property
     def classes(self) -> tuple[Any, ...]:
@@ -170,6 +181,10 @@ class PairComparison:
         records_needed: For a pair that is not separated, how many records like these in all would
             separate it with a probability of 80%; ``None`` where it is separated, or no number
             would.
+        retention_features_error: What random features add to the error of the retention, half an
+            interval at the ranking's confidence, which ``retention_interval`` includes; ``None``
+            where the kernel is exact.
+        log_ratio_features_error: The same of ``log_ratio``.
     """
 
     better: str
@@ -183,6 +198,8 @@ class PairComparison:
     seen: float
     num_records: int | float
     records_needed: float | None
+    retention_features_error: float | None = None
+    log_ratio_features_error: float | None = None
 
 
 @dataclass(frozen=True)
@@ -199,6 +216,9 @@ class RankedReport:
         noise_p_value: P-value of "this report has nothing to do with the observations".
         inside_noise: Whether it cannot be told from noise.
         published: Its :class:`ScoreReport`, for reference.
+        keeps_features_error: What random features add to the error of ``keeps``, half an interval
+            at the ranking's confidence, which ``keeps_interval`` includes; ``None`` where the
+            kernel is exact.
     """
 
     name: str
@@ -209,6 +229,7 @@ class RankedReport:
     noise_p_value: float
     inside_noise: bool
     published: ScoreReport
+    keeps_features_error: float | None = None
 
 
 @dataclass(frozen=True)
@@ -357,8 +378,10 @@ def score(
     with float64():
         groups = bound.groups if time is None else time
         several = len(bound.classes) > 1  # one class says nothing
-        judged = _judge(bound, bound.reports[name][None], groups) if several else None
-    return _published(bound, judged, confidence, several=False)[name]
+        stacked = bound.reports[name][None]
+        judged = _judge(bound, stacked, groups) if several else None
+        left = _left_out(bound, stacked) if several else None
+    return _published(bound, judged, left, confidence, several=False)[name]
 
 
 def rank_reports(
@@ -460,11 +483,13 @@ def rank_reports(
         if length != 1:
             judged, groups = None, _time_groups(bound, length)
         judged = _judge(bound, stacked, groups) if judged is None else judged
+        bound, judged, left = _with_enough_features(bound, stacked, groups, judged)
         key = jax.random.key(0) if key is None else key
         found = _verdicts(key, judged.pairs, judged.noise, groups, confidence)
         verdicts = jax.device_get(found)
-    published = _published(bound, judged, confidence, several=True)
-    return _ranking(bound, published, judged.pairs, verdicts, renamed, confidence, length)
+    published = _published(bound, judged, left, confidence, several=True)
+    findings = (*bound.findings, *renamed, *_capped(bound, judged, left))
+    return _ranking(bound, published, judged.pairs, left, verdicts, findings, confidence, length)
 
 
 def compare(
@@ -569,6 +594,43 @@ def _judge(bound: Bound, stacked: np.ndarray, groups: Any) -> _Judged:
     return _Judged(_cut(found.pairs, n), _cut(found.alone, n), found.noise, found.product[:, :n])
 
 
+def _left_out(bound: Bound, stacked: np.ndarray) -> LeftOut | None:
+    return leave_blocks_out(
+        bound.observed, stacked, num_classes=len(bound.classes), weights=bound.weights
+    )
+
+
+def _with_enough_features(
+    bound: Bound, stacked: np.ndarray, groups: Any, judged: _Judged
+) -> tuple[Bound, _Judged, LeftOut | None]:
+    """Random features doubled until their error hardly shows, and that error in all covariances."""
+    left: Any = _left_out(bound, stacked)
+    if left is None:
+        return bound, judged, None
+    size = _num_features(bound)
+    while bound.observed.kernel.stands_for is not None and size < MOST_FEATURES:
+        short = shortfall(left, _paired_errors(judged.pairs))
+        if short <= 1:
+            break
+        size = min(size << ceil(2 * log2(short)), MOST_FEATURES)
+        bound = with_features(bound, size)
+        judged, left = _judge(bound, stacked, groups), _left_out(bound, stacked)
+    away = left.means - left.means.mean(axis=0)
+    added = np.einsum("bpi,bpj->pij", away, away) * (len(away) - 1) / len(away)
+    pairs = judged.pairs._replace(covariance=judged.pairs.covariance + added)
+    return bound, judged._replace(pairs=pairs), left
+
+
+def _num_features(bound: Bound) -> int:
+    return 2 * len(bound.observed.kernel.frequencies)
+
+
+def _paired_errors(pairs: Payoffs) -> np.ndarray:
+    """Standard errors of the differences of the mean payoffs of every pair."""
+    part = pairs.covariance
+    return np.sqrt(np.maximum(part[:, 0, 0] + part[:, 1, 1] - 2 * part[:, 0, 1], 0.0))
+
+
 def _cut(found: Payoffs, n: int) -> Payoffs:
     """Payoffs of the first ``n`` records: without the padding."""
     return found._replace(
@@ -605,7 +667,12 @@ def _verdicts(key: Any, pairs: Payoffs, noise: Any, groups: Any, confidence: flo
 
 
 def _published(
-    bound: Bound, judged: _Judged | None, confidence: float, *, several: bool
+    bound: Bound,
+    judged: _Judged | None,
+    left: LeftOut | None,
+    confidence: float,
+    *,
+    several: bool,
 ) -> dict[str, ScoreReport]:
     """The published score of each report, and how much of it is not noise."""
     found = uncertainties(
@@ -622,7 +689,9 @@ def _published(
             seen, p_value = float(judged.alone.seen[i]), float(judged.noise[i])
         evidence = Evidence(labels, bound.observed, bound.classes, found[name], seen, p_value)
         findings = [*diagnose(evidence), *(() if several else bound.findings)]
-        reports[name] = _record(name, bound, found[name], seen, p_value, findings, confidence)
+        record = _record(name, bound, found[name], seen, p_value, findings, confidence)
+        error = half_width(None if left is None else left.log_scores[:, i], confidence)
+        reports[name] = replace(record, log_score_features_error=error)
     return reports
 
 
@@ -679,8 +748,9 @@ def _ranking(
     bound: Bound,
     published: dict[str, ScoreReport],
     payoffs: Payoffs,
+    left: LeftOut | None,
     verdicts: _Verdicts,
-    renamed: list[Finding],
+    findings: tuple[Finding, ...],
     confidence: float,
     length: int,
 ) -> Ranking:
@@ -690,12 +760,14 @@ def _ranking(
     first, second = np.triu_indices(len(names), 1)
     pairs = sorted(
         (
-            _pair(payoffs, verdicts, number, names, int(i), int(j), d)
+            _pair(payoffs, left, verdicts, number, names, int(i), int(j), d, confidence)
             for number, (i, j) in enumerate(zip(first, second, strict=True))
         ),
         key=lambda pair: sorted((place[pair.better], place[pair.worse])),
     )
-    reports = tuple(_ranked(names[i], i, ranked, published[names[i]]) for i in order)
+    reports = tuple(
+        _ranked(names[i], i, ranked, published[names[i]], left, confidence) for i in order
+    )
     seen = reports[0].published.seen
     return Ranking(
         reports=reports,
@@ -707,7 +779,7 @@ def _ranking(
         confidence=confidence,
         observations=bound.description,
         block_length=length,
-        findings=(*bound.findings, *renamed, *_apart(pairs), *_visibility(seen, d, reports)),
+        findings=(*findings, *_apart(pairs), *_visibility(seen, d, reports)),
     )
 
 
@@ -721,7 +793,14 @@ def _order(ranked: RankedPairs) -> list[int]:
     return order
 
 
-def _ranked(name: str, i: int, ranked: RankedPairs, published: ScoreReport) -> RankedReport:
+def _ranked(
+    name: str,
+    i: int,
+    ranked: RankedPairs,
+    published: ScoreReport,
+    left: LeftOut | None,
+    confidence: float,
+) -> RankedReport:
     ratio, interval = _share(ranked.keeps, i)
     return RankedReport(
         name=name,
@@ -732,7 +811,25 @@ def _ranked(name: str, i: int, ranked: RankedPairs, published: ScoreReport) -> R
         noise_p_value=published.noise_p_value,
         inside_noise=bool(ranked.noise[i]),
         published=published,
+        keeps_features_error=half_width(
+            _without_blocks(left, ratio, int(ranked.best), i, len(ranked.values)), confidence
+        ),
     )
+
+
+def _without_blocks(
+    left: LeftOut | None, ratio: float | None, best: int, i: int, k: int
+) -> np.ndarray | None:
+    """Shares of the best report without one block of features after the other."""
+    if left is None or ratio is None:
+        return None
+    if i == best:
+        return np.ones(len(left.means))
+    number = [
+        (min(best, i), max(best, i)) == pair for pair in zip(*np.triu_indices(k, 1), strict=True)
+    ]
+    one, two = left.means[:, number.index(True)].T
+    return one / two if i < best else two / one
 
 
 def _share(found: Retention, i: int) -> tuple[float | None, tuple[float, float] | None]:
@@ -743,7 +840,15 @@ def _share(found: Retention, i: int) -> tuple[float | None, tuple[float, float] 
 
 
 def _pair(
-    payoffs: Payoffs, verdicts: _Verdicts, number: int, names: list[str], i: int, j: int, d: int
+    payoffs: Payoffs,
+    left: LeftOut | None,
+    verdicts: _Verdicts,
+    number: int,
+    names: list[str],
+    i: int,
+    j: int,
+    d: int,
+    confidence: float,
 ) -> PairComparison:
     ranked = verdicts.ranked
     separated = bool(ranked.better[i, j] or ranked.better[j, i])
@@ -754,19 +859,54 @@ def _pair(
         i, j, one, two = j, i, two, one
     ratio, interval = _share(verdicts.backward if turned else verdicts.forward, number)
     needed = float(verdicts.needed[number])
+    ratios = logs = None
+    if left is not None and ratio is not None:
+        first, second = left.means[:, number, ::-1].T if turned else left.means[:, number].T
+        ratios, logs = second / first, _log_ratio(first, second, d)
     return PairComparison(
         better=names[i],
         worse=names[j],
         retention=ratio,
         retention_interval=interval,
-        log_ratio=None if ratio is None else float(4 * (d - 1) * (one - two) / (one + two)),
+        log_ratio=None if ratio is None else float(_log_ratio(one, two, d)),
         p_value=float(verdicts.p_values[number]),
         adjusted_p_value=p_adjusted,
         separated=separated,
         seen=float(payoffs.seen[number]),
         num_records=_number(payoffs.weights[number].sum()),
         records_needed=None if separated or not isfinite(needed) else needed,
+        retention_features_error=half_width(ratios, confidence),
+        log_ratio_features_error=half_width(logs, confidence),
     )
+
+
+def _log_ratio(one: Any, two: Any, d: int) -> Any:
+    """The midpoint contrast of two mean payoffs."""
+    return 4 * (d - 1) * (one - two) / (one + two)
+
+
+def _capped(bound: Bound, judged: _Judged, left: LeftOut | None) -> list[Finding]:
+    """Random features whose error shows, although there are as many as there may be."""
+    if left is None:
+        return []
+    errors = np.sqrt(jackknife(left.means[..., 0] - left.means[..., 1]))
+    paired = _paired_errors(judged.pairs)  # with the error of the features in it
+    sampling = np.sqrt(np.maximum(paired**2 - errors**2, 0.0))
+    short = shortfall(left, sampling)
+    if short <= 1:
+        return []
+    return [
+        Finding(
+            "random features",
+            "note",
+            f"{_num_features(bound):,} random features stand for the kernel: to the difference of "
+            f"two reports they add an error of {short / 3:.1f} standard errors, which intervals "
+            "include",
+            "the order and its tests hold under these features as they are; for shares nearer to "
+            "the exact kernel's rank some of the records",
+            short / 3,
+        )
+    ]
 
 
 def _apart(pairs: Sequence[PairComparison]) -> list[Finding]:

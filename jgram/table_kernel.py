@@ -15,8 +15,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jgram.arrays import HIGHEST, Array, ArrayLike, Float, Shaped
-from jgram.kernels import frozen_sample, host_squares, median_distance, squared_distances
+from jgram.arrays import HIGHEST, Array, ArrayLike, Float, Key, Shaped
+from jgram.kernels import (
+    RandomFeatures,
+    frozen_sample,
+    host_squares,
+    median_distance,
+    mixture_features,
+    squared_distances,
+)
 
 __all__ = ["MultiscaleRBF", "TableKernel", "ledoit_wolf"]
 
@@ -167,6 +174,21 @@ class TableKernel:
     def squares(self, points: Float[Array, "n r"]) -> Float[Array, " n"]:
         """``K(y, y) = 1`` for every observation."""
         return jnp.ones(len(points), points.dtype)
+
+    def random_features(self, key: Key[Array, ""], num_features: int) -> RandomFeatures:
+        """Random features of all views (:func:`jgram.kernels.mixture_features`).
+
+        Example:
+            >>> points = np.random.default_rng(0).normal(size=(50, 3))
+            >>> features = TableKernel.of(points).random_features(jax.random.key(0), 1024)
+            >>> features.describe()
+            'rbf of 2 views of the table, four bandwidths each, by 1,024 random features'
+        """
+        maps = [2.0**j * view for view in self._views(self.maps) for j in range(4)]
+        weights = np.repeat(np.asarray(self.weights) / 4, 4).tolist()
+        return mixture_features(
+            key, num_features, maps, weights, center=self.center, stands_for=self
+        )
 
     def describe(self) -> str:
         """The kernel in words."""

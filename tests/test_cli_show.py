@@ -4,6 +4,7 @@ import io
 import json
 import re
 import sys
+from types import SimpleNamespace
 
 import pytest
 from rich.cells import cell_len
@@ -179,3 +180,10 @@ def test_a_file_written_anew_is_another_file_and_links_stay_links(tmp_path):
         fill()
     assert path.read_bytes() == b"new"
     assert sorted(tmp_path.iterdir()) == [link, path]
+
+
+def test_what_random_features_add_stands_beside_the_interval():
+    report = SimpleNamespace(keeps=0.75, keeps_interval=(0.71, 0.8), keeps_features_error=None)
+    assert display._keeps(report) == "75% [71%, 80%]"
+    report.keeps_features_error = 0.0042
+    assert display._keeps(report) == "75% [71%, 80%], features ± 0.4%"

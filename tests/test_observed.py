@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import jgram
-from jgram.observed import observe
+import jgram.observed
+from jgram.observed import Mapped, observe
 
 N, D = 11, 3
 RNG = np.random.default_rng(0)
@@ -20,6 +21,7 @@ SOFT = RNG.dirichlet(np.ones(D), N)
 BINDINGS = {
     "codes": (jgram.Delta(6), CODES, np.equal.outer(CODES, CODES).astype(float)),
     "features": (jgram.linear, POINTS, POINTS @ POINTS.T),
+    "mapped": (jgram.linear, Mapped(POINTS, jgram.linear, 5), POINTS @ POINTS.T),
     "pairs": (
         jgram.RBF(2.0),
         POINTS,
@@ -34,7 +36,8 @@ BINDINGS = {
 
 
 @pytest.fixture(params=BINDINGS)
-def bound(request):
+def bound(request, monkeypatch):
+    monkeypatch.setattr(jgram.observed, "BATCH", 20)  # four records of five features at a time
     kernel, y, dense = BINDINGS[request.param]
     with jax.enable_x64(True):
         yield observe(kernel, y, block_size=4), dense
@@ -133,6 +136,24 @@ def test_single_precision_stays_single_where_doubles_are_on():
         frame = observe(jgram.linear, POINTS.astype(np.float32)).frame(X_HAT, D)
         dtypes = {str(leaf.dtype) for leaf in (frame.inside, frame.inverse_factor)}
     assert dtypes == {"float32"}
+
+
+def test_features_are_kept_while_there_is_room(monkeypatch):
+    monkeypatch.setattr(jgram.observed, "KEPT", 5 * N - 1)
+    assert isinstance(observe(jgram.linear, POINTS), Mapped)
+    monkeypatch.setattr(jgram.observed, "KEPT", 5 * N)
+    assert isinstance(observe(jgram.linear, POINTS), jgram.observed.Features)
+
+
+def test_the_spread_of_mapped_features_is_read_from_some_records(monkeypatch):
+    """About its centre: uncentred, the mean of the kernel would drown it."""
+    points = RNG.normal(size=(4000, 5)) + 3
+    weights = np.repeat([2.0, 0.0], 2000)  # those that count are among the first half
+    with jax.enable_x64(True):
+        exact = observe(jgram.linear, points).squared_norm(weights)
+        monkeypatch.setattr(jgram.observed, "SPREAD_RECORDS", 1000)
+        found = Mapped(points, jgram.linear, 5).squared_norm(weights)
+    assert 0 < abs(float(found / exact) - 1) < 1e-3
 
 
 def test_a_binding_is_bound_once():
