@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 from rich.cells import cell_len
 
+from jgram import display
 from jgram.cli.process import end
 from jgram.cli.show import say, say_error, say_json, say_view
 from jgram.cli.write import check_target, unfinished, whole_file, write_records
