@@ -29,7 +29,14 @@ from jgram.kernels import Delta, Kernel, describe, takes
 from jgram.observed import Observed, Pairs, observe
 from jgram.table_kernel import MultiscaleRBF, TableKernel
 
-__all__ = ["Bound", "bind", "bind_observations", "input_finding", "leak_finding"]
+__all__ = [
+    "Bound",
+    "bind",
+    "bind_observations",
+    "categories",
+    "input_finding",
+    "leak_finding",
+]
 
 FOLDED = 20_000  # records from which categories are folded to distinct ones
 RECORDS_AN_OUTCOME = 20  # of joint categories, for the delta kernel to be the default
@@ -172,9 +179,7 @@ def bind_observations(
         warnings.
     """
     with jax.enable_x64(True):
-        if kernel is None and not kinds and scale == "rank" and (
-            codes := _categories(y, records)
-        ):
+        if kernel is None and not kinds and scale == "rank" and (codes := categories(y, records)):
             observed = observe("delta", codes.values)
             return observed, None, _describe(codes, observed.kernel), codes.warnings
         if kernel is None:
@@ -219,7 +224,7 @@ def _rows(values: np.ndarray) -> np.ndarray:
     return np.asarray(values, np.float64).reshape(len(values), -1)
 
 
-def _categories(y: Any, records: float | None) -> Any:
+def categories(y: Any, records: float | int | None = None) -> Any:
     """One category, or several whose joint outcomes repeat; ``None`` for anything else."""
     try:
         checked = check_observations(y, records=records)

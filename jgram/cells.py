@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Cells", "Fold", "count", "fold", "merge", "representatives"]
+__all__ = ["Cells", "Fold", "count", "fold", "merge", "objects", "recode", "representatives"]
 
 _DENSE = 1 << 16  # so many cells are counted in an array, occupied or not
 _LARGEST_KEY = 1 << 62
@@ -43,17 +43,21 @@ class Cells:
         return int(self.counts.sum())
 
     def table(self) -> dict[str, np.ndarray]:
-        """The columns ``[cells]`` as objects, ``None`` where missing: records without repeats.
+        """The columns ``[cells]``: records without repeats. Objects, ``None`` where missing.
+
+        Integers and bools without gaps are in their own type.
 
         Example:
             >>> cells = merge([count({"x": [0, 1, 0]}, {"x": ("no", "yes")})])
             >>> cells.table()["x"].tolist(), cells.counts.tolist()
             (['no', 'yes'], [2, 1])
         """
-        return {
-            name: objects(labels)[self.codes[:, j]] for j, (name, labels) in
-            enumerate(self.labels.items())
-        }  # fmt: skip
+        columns = {}
+        for j, (name, labels) in enumerate(self.labels.items()):
+            values = objects(labels)[self.codes[:, j]]
+            kinds = set(map(type, values))
+            columns[name] = np.array(values.tolist()) if kinds in ({int}, {bool}) else values
+        return columns
 
 
 class Fold(NamedTuple):
@@ -124,6 +128,26 @@ def merge(parts: Sequence[Cells]) -> Cells:
     counts = np.concatenate([part.counts for part in parts])
     found, counts = fold(columns, [len(labels) for labels in vocabularies], counts)
     return _sorted(names, vocabularies, found, counts)
+
+
+def recode(
+    cells: Cells, places: Mapping[str, np.ndarray], labels: Mapping[str, Sequence[Any]]
+) -> Cells:
+    """Cells under other labels; cells that are alike then become one.
+
+    Args:
+        cells: Cells.
+        places: Name to the new code of every old one, and of -1 at the end.
+        labels: Name to the new labels.
+
+    Example:
+        >>> cells = count({"x": [0, 1, 1]}, {"x": ("1", "1.0")})
+        >>> recode(cells, {"x": np.array([0, 0, -1])}, {"x": (1,)}).counts.tolist()
+        [3]
+    """
+    columns = [places[name][cells.codes[:, j]] for j, name in enumerate(cells.labels)]
+    found, counts = fold(columns, [len(labels[name]) for name in cells.labels], cells.counts)
+    return _sorted(list(cells.labels), [tuple(labels[n]) for n in cells.labels], found, counts)
 
 
 def fold(

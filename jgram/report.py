@@ -463,9 +463,7 @@ def _aligned(bound: Bound) -> tuple[np.ndarray, list[Finding]]:
     found = [
         finding
         for name, labels in renamed.items()
-        for finding in relabelling(
-            {first: stacked[0], name: labels}, bound.classes, bound.weights
-        )
+        for finding in relabelling({first: stacked[0], name: labels}, bound.classes, bound.weights)
     ]
     return aligned, found
 

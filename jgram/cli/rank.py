@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jgram.cli.options import Inference, Input, Observed, Presentation, Reports
+from jgram.cli.options import Engine, Inference, Input, Observed, Presentation, Reports
 from jgram.cli.process import CANNOT_TELL
 from jgram.cli.show import progress, say, say_error, say_findings, say_json, say_ranked
 from jgram.cli.write import to_text
@@ -20,6 +20,7 @@ def run(
     source: Input,
     observed: Observed,
     inference: Inference,
+    engine: Engine,
     presentation: Presentation,
 ) -> int:
     """Rank reports of the same records by reliability, and say which can be told apart.
@@ -36,14 +37,14 @@ def run(
     if len(report) < 2:
         raise ValueError("expected two or more --report to rank; score takes one")
     check_figure(presentation.plot)
-    with progress(f"ranking {len(report)} reports"):
+    with progress(f"ranking {len(report)} reports") as bar:
         import jax
 
         from jgram import rank_reports
         from jgram.cli.read import read_for_judging
         from jgram.data import to_data
 
-        given = read_for_judging(source, observed, report, inference)
+        given = read_for_judging(source, observed, report, inference, engine, bar)
         key = jax.random.key(inference.seed)
         found = rank_reports(
             given.reports, given.observations, given.kernel, key=key, **given.options

@@ -5,14 +5,14 @@ import re
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import exp
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.cells import cell_len
 from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 if TYPE_CHECKING:
     from jgram.report import RankedReport, Ranking, ScoreReport
@@ -211,14 +211,25 @@ def columns_of(records: Sequence[Mapping[str, Any]], **names: bool) -> list[Colu
 
 
 @contextmanager
-def progress(task: str) -> Iterator[None]:
-    """On a terminal, what is being done and for how long; gone when it is done."""
+def progress(task: str) -> Iterator[Callable[[int, int], None]]:
+    """On a terminal, what is being done and for how long; gone when it is done.
+
+    Yields:
+        A function of how many files are read and how many there are, which shows a bar.
+    """
     console = Console(stderr=True)
     parts = SpinnerColumn("line"), TextColumn("{task.description}"), TimeElapsedColumn()
     shown = console.is_terminal and not console.is_dumb_terminal
     with Progress(*parts, console=console, transient=True, disable=not shown) as bar:
-        bar.add_task(task, total=None)
-        yield
+        number = bar.add_task(task, total=None)
+
+        def update(done: int, total: int) -> None:
+            spinner, words, elapsed = parts
+            count = TextColumn("{task.completed:.0f} of {task.total:.0f} files")
+            bar.columns = (spinner, words, BarColumn(), count, elapsed)
+            bar.update(number, completed=done, total=total)
+
+        yield update
 
 
 def plus_minus(value: float, interval: tuple[float, float] | None) -> str:

@@ -8,20 +8,25 @@ from jgram.data.labels import check_soft_labels, encode_labels, encode_reports
 from jgram.data.leaks import find_leaks
 from jgram.data.observations import check_observations
 from jgram.data.packaged import cifar10_embeddings, employment
+from jgram.data.streams import Reading, count_batches, count_files, list_files
 from jgram.data.table import PreparedTable, prepare_table
 
 __all__ = [
     "PreparedTable",
+    "Reading",
     "check_aligned",
     "check_observations",
     "check_soft_labels",
     "cifar10_embeddings",
+    "count_batches",
+    "count_files",
     "difference",
     "drop_missing",
     "employment",
     "encode_labels",
     "encode_reports",
     "find_leaks",
+    "list_files",
     "prepare_table",
     "quantile_bins",
     "read_cells",
