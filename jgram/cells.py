@@ -17,7 +17,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Cells", "Fold", "count", "fold", "merge", "objects", "recode", "representatives"]
+__all__ = [
+    "Cells",
+    "Fold",
+    "count",
+    "fold",
+    "merge",
+    "objects",
+    "recode",
+    "representatives",
+    "row_keys",
+]
 
 _DENSE = 1 << 16  # so many cells are counted in an array, occupied or not
 _LARGEST_KEY = 1 << 62
@@ -211,6 +221,26 @@ def representatives(codes: Sequence[np.ndarray], sizes: Sequence[int]) -> Fold:
     place = np.empty(size, np.int32 if n < 2**31 else np.int64)
     place[order] = np.arange(len(order))
     return Fold(first[order], place[keys])
+
+
+def row_keys(codes: Sequence[np.ndarray], sizes: Sequence[int]) -> np.ndarray:
+    """One number ``[n]`` for every row of columns of codes, in their lexicographic order.
+
+    Args:
+        codes: Columns ``[n]`` of ints, -1 where missing.
+        sizes: The number of codes of each column.
+
+    Raises:
+        ValueError: More combinations than 64 bits count.
+
+    Example:
+        >>> row_keys([np.array([0, 1]), np.array([-1, 1])], [2, 2])
+        array([3, 8])
+    """
+    keys, size = _keys(codes, sizes)
+    if keys is None:
+        raise ValueError(f"expected fewer than 2**62 combinations of labels, got {size}")
+    return keys.astype(np.int64)
 
 
 # --------------------------------------------------------------------------------------------

@@ -9,9 +9,9 @@ from typing import Any
 from jgram.binding import categories
 from jgram.cli.options import Engine, Inference, Input, Missing, Observed, ScaleName
 from jgram.data.columns import kind_of
-from jgram.data.streams import Counted, Reading, count_files, list_files, quantile_edges
+from jgram.data.streams import Counted, Reading, count_files, opened, quantile_edges
 
-__all__ = ["by_cells", "is_many", "mapped", "read_cells_of", "reading_of"]
+__all__ = ["by_cells", "is_large", "is_many", "mapped", "read_cells_of", "reading_of"]
 
 LARGE_TEXT, LARGE_PARQUET = 1 << 28, 5_000_000  # bytes of one text file, records of a Parquet file
 
@@ -38,7 +38,7 @@ def by_cells(
             f"{asked}: expected one file, read as a whole: folders, globs, --checkpoint and "
             "--scheduler count distinct records, in no order and by category"
         )
-    return many or (not asked and _is_large(source.file))
+    return many or (not asked and is_large(source.file))
 
 
 def _beyond_counts(observed: Observed, inference: Inference | None) -> str | None:
@@ -55,7 +55,8 @@ def _beyond_counts(observed: Observed, inference: Inference | None) -> str | Non
     return next((option for option, given in asked.items() if given), None)
 
 
-def _is_large(file: Path) -> bool:
+def is_large(file: Path) -> bool:
+    """Whether one file is so large that its records are counted, or read by way of codes."""
     suffix = file.suffix.lower()
     if suffix in (".parquet", ".pq") and file.is_file():
         from pyarrow import ArrowInvalid, parquet
@@ -117,11 +118,11 @@ def read_cells_of(
     Raises:
         ValueError: Observations that are no categories, and everything that cannot be read.
     """
-    files = list_files(source.file)
     named = [*reports, *observed.observation]
     if twice := next((name for name in named if named.count(name) > 1), None):
         raise ValueError(f"expected distinct columns, got {twice} twice")
     reading = reading_of(source, observed, list(dict.fromkeys([*named, *others])))
+    files, reading, _ = opened(source.file, reading)
     with mapped(engine) as map_files:
         reading, notes = _with_buckets(files, reading, observed, reports, map_files)
         counted = count_files(
@@ -191,7 +192,7 @@ def _refuse_numbers(columns: dict[str, Any], records: int) -> None:
                 "this size: put them into buckets (--bins 8), or say that they are categories "
                 "(--kernel delta)"
             )
-    if categories(columns, records) is None:
+    if categories(columns, float(records)) is None:
         raise ValueError(
             f"{', '.join(columns)}: expected observations that repeat together, got joint outcomes "
             f"that hardly do in {records} records: take fewer columns, or --kernel delta"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
-from jgram.cli.options import Input, Listing, Missing, Observed
+from jgram.cli.options import Engine, Input, Listing, Missing, Observed
 from jgram.cli.process import CANNOT_TELL
 from jgram.cli.show import (
     Column,
@@ -35,6 +35,7 @@ def run(
     report: Annotated[str, Option(help="Column of reported labels.")],
     source: Input,
     observed: Observed,
+    engine: Engine,
     listing: Listing,
     to_check: Annotated[
         int | None,
@@ -79,7 +80,12 @@ def run(
           --images photos --plot suspects.png
     """
     _check_options(listing, images, image_column, plot)
-    with progress("looking for label issues"):
+    with progress("looking for label issues") as bar:
+        from jgram.cli.counted import by_cells
+
+        if by_cells(source, observed, engine):
+            whole = {"--to-check": to_check, "--checked": checked, "--images": images}
+            return _run_counted(report, source, observed, engine, listing, whole, bar)
         from jgram.cli.images import read_images
         from jgram.cli.plots import draw_images
         from jgram.cli.read import kernel_of, kinds_of, listed, read_prepared
@@ -148,6 +154,50 @@ def run(
             if path is not None:
                 say(f"written: {path}", "dim")
     return CANNOT_TELL if undecided else 0
+
+
+def _run_counted(
+    report: str,
+    source: Input,
+    observed: Observed,
+    engine: Engine,
+    listing: Listing,
+    whole: Mapping[str, Any],
+    bar: Any,
+) -> int:
+    """Files of any size: distinct records are judged, and a second pass writes out the issues."""
+    from jgram.cli.counted_issues import find_in_cells, write_suspicious
+    from jgram.data import to_data
+
+    for option, given in whole.items():
+        if given is not None:
+            raise ValueError(f"{option}: expected one file, read as a whole, got {source.file}")
+    check_target(listing.out, (".csv",))
+    judged = find_in_cells(source, observed, report, engine, bar)
+    found, lines = judged.found, judged.lines(listing.limit)
+    if listing.out is not None:
+        write_suspicious(listing.out, source, judged)
+    if listing.as_json:
+        about = {"file": str(source.file), "observations": observed.observation}
+        say_json(to_text({"source": about | {"notes": judged.notes}, "cells": lines,
+                          **to_data(found)}))  # fmt: skip
+        if not found.informative:
+            say_error(found.conclusion)
+        return 0 if found.informative else CANNOT_TELL
+    say(f"{found.counts.sum()} records, {len(found.classes)} classes")
+    say(found.observations)
+    for note in judged.notes:
+        say(note, "dim")
+    for finding in found.findings:
+        say_finding(finding)
+    say(found.conclusion, "bold")
+    say()
+    if lines:
+        shown = [{**line, "confidence": f"{line['confidence']:.0%}"} for line in lines]
+        _say_table(shown, numbers=("records", "confidence"))
+    if listing.out is not None:
+        say(f"written: {listing.out}, in the order of the files", "dim")
+    return 0 if found.informative else CANNOT_TELL
 
 
 def _check_options(

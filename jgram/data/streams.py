@@ -54,6 +54,7 @@ __all__ = [
     "count_batches",
     "count_files",
     "list_files",
+    "opened",
     "quantile_edges",
     "read_long",
 ]
@@ -183,7 +184,7 @@ def count_files(
         >>> counted.cells.num_records
         209
     """
-    files, reading, text = _opened(source, reading)
+    files, reading, text = opened(source, reading)
     kept = _Checkpoint.of(checkpoint, reading)
     loaded = {path: kept.load(path) for path in files}
     parts = [part for part in loaded.values() if part is not None]
@@ -279,7 +280,7 @@ def quantile_edges(
     Raises:
         ValueError: As :func:`jgram.data.quantile_bins`.
     """
-    files, reading, text = _opened(source, reading)
+    files, reading, text = opened(source, reading)
     work = functools.partial(_sample_file, reading=reading)
     seeds = [(path, (seed, number)) for number, path in enumerate(files)]
     parts = [one.result() if hasattr(one, "result") else one for one in map(work, seeds)]
@@ -312,7 +313,7 @@ def read_long(source: str | Path | Sequence[Path], reading: Reading) -> dict[str
     Raises:
         ValueError: As :func:`count_files`.
     """
-    files, reading, text = _opened(source, reading)
+    files, reading, text = opened(source, reading)
     vocabularies: dict[str, dict[Any, int]] = {name: {} for name in reading.names}
     parts: dict[str, list[np.ndarray]] = {name: [] for name in reading.names}
     for path in files:
@@ -558,10 +559,10 @@ def _parsed(cells: list[str], name: str, reading: Reading) -> np.ndarray:
     return parse_cells(cells, name, separator, *marks)
 
 
-def _opened(
+def opened(
     source: str | Path | Sequence[Path], reading: Reading
 ) -> tuple[list[Path], Reading, bool]:
-    """The files, how to read all of them alike, and whether they are text."""
+    """The files, how to read all of them alike (the first's separator), and whether they are text."""
     alone = isinstance(source, str | Path)
     files = list_files(source) if alone else [Path(each) for each in source]
     text = _kind(files[0]) == "text"
