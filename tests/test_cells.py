@@ -128,10 +128,8 @@ def test_a_ranking_of_folded_records_is_the_ranking_of_the_records(monkeypatch, 
     monkeypatch.setattr(binding, "FOLDED", 10**9)
     plain = jgram.rank_reports(reports, y, missing=missing)
     monkeypatch.setattr(binding, "FOLDED", 0)
-    bound = binding.bind(
-        reports, y, None, classes=None, num_classes=None, missing=missing, weights=None, abstain=None,
-        foldable=True,
-    )  # fmt: skip
+    options = dict.fromkeys(["classes", "num_classes", "abstain", "weights"])
+    bound = binding.bind(reports, y, None, **options, missing=missing, foldable=True)
     assert bound.observed.size < 3**4 * 5 * 2
     assert bound.weights.sum() == plain.num_records
     assert_equal(jgram.rank_reports(reports, y, missing=missing), plain)

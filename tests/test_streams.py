@@ -18,7 +18,7 @@ from pyarrow import ipc
 from pyarrow import parquet as pq
 
 from jgram.data import count_batches, count_files, list_files, read_columns, streams
-from jgram.data.columns import column
+from jgram.data.columns import column, factorise
 from jgram.data.streams import Reading, quantile_edges, read_long
 
 ROOT = Path(__file__).parents[1]
@@ -29,7 +29,8 @@ def rows_of(columns):
     parts = []
     for name, data in columns.items():
         given = column(data, name)
-        values = iter(given.values.tolist())
+        labels, codes = factorise(given.values)  # as classes are named
+        values = iter([labels[code] for code in codes])
         parts.append([next(values) if here else None for here in given.present])
     return list(zip(*parts, strict=True))
 

@@ -562,7 +562,7 @@ def _parsed(cells: list[str], name: str, reading: Reading) -> np.ndarray:
 def opened(
     source: str | Path | Sequence[Path], reading: Reading
 ) -> tuple[list[Path], Reading, bool]:
-    """The files, how to read all of them alike (the first's separator), and whether they are text."""
+    """The files, how to read all of them, by the first's separator, and whether they are text."""
     alone = isinstance(source, str | Path)
     files = list_files(source) if alone else [Path(each) for each in source]
     text = _kind(files[0]) == "text"
