@@ -60,12 +60,12 @@ def typed_table(n=90):
     )
 
 
-def write_parts(table, folder, cuts, suffix=".parquet"):
+def write_parts(table, folder, cuts, suffix=".parquet", group=7):
     folder.mkdir(exist_ok=True)
     for i, (start, stop) in enumerate(itertools.pairwise([0, *cuts, len(table)])):
         part, path = table.slice(start, stop - start), folder / f"part-{i}{suffix}"
         if suffix == ".parquet":
-            pq.write_table(part, path, row_group_size=7)
+            pq.write_table(part, path, row_group_size=group)
         else:
             with ipc.new_file(path, part.schema) as writer:
                 writer.write_table(part.combine_chunks(), max_chunksize=11)
@@ -215,7 +215,7 @@ def test_any_map_counts_alike(tmp_path):
 def test_buckets_are_cut_at_quantiles_of_a_uniform_sample(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     table = pa.table({"x": rng.normal(size=3000), "word": ["a"] * 3000})
-    folder = write_parts(table, tmp_path / "many", [100, 2000])
+    folder = write_parts(table, tmp_path / "many", [100, 2000], group=800)
     (tmp_path / "text.csv").write_text("x,word\n" + "".join(f"{x},a\n" for x in table["x"]))
     reading, bins = Reading(("x", "word")), {"x": 4, "word": 4}
     expected = np.quantile(table["x"], [0.25, 0.5, 0.75])
