@@ -518,8 +518,8 @@ def _read_checks(
 def _predict(bound: _Bound, labels: np.ndarray) -> tuple[np.ndarray, bool]:
     """Left-out predictions ``[n, d]``; of categories of many records once a distinct record."""
     observed = bound.observed
-    many = isinstance(observed, Codes) and observed.num_outcomes <= EXACT and len(labels) > EXACT
-    if not many or bound.columns is not None:
+    few = isinstance(observed, Codes) and observed.num_outcomes <= EXACT < len(labels)
+    if not isinstance(observed, Codes) or not few or bound.columns is not None:
         return predict_left_out(observed, bound.columns, labels)
     codes = np.asarray(observed.codes)
     kept = representatives([labels, codes], [int(labels.max()) + 1, observed.num_outcomes])

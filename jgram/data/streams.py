@@ -328,7 +328,7 @@ def read_long(source: str | Path | Sequence[Path], reading: Reading) -> dict[str
         codes = np.concatenate(parts.pop(name)) if parts[name] else np.zeros(0, np.int32)
         if len(codes) == 0:
             raise ValueError(f"{source}: expected at least one record, got none")
-        columns[name] = values[codes] if (codes >= 0).all() else objects(values)[codes]
+        columns[name] = values[codes] if (codes >= 0).all() else objects(values.tolist())[codes]
     return columns
 
 
