@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -175,12 +176,12 @@ def test_annotators_of_a_folder_are_those_of_the_file(tmp_path, capsys):
 
 SLOW = """
 import sys, time
-from jgram.data import streams
-plain = streams._count_file
+from jgram.data import counting
+plain = counting._count_file
 def slow(path, reading):
     time.sleep(0.0 if path.stem == "0" else {})
     return plain(path, reading)
-streams._count_file = slow
+counting._count_file = slow
 from jgram.cli import main
 main(sys.argv[1:])
 """
@@ -223,7 +224,7 @@ def test_an_interrupted_command_goes_on(folder, tmp_path, end, code):
 @pytest.mark.thorough
 def test_a_dask_worker_that_is_killed_changes_nothing(folder, capsys):
     distributed = pytest.importorskip("dask.distributed")
-    from jgram.data.streams import Reading, count_files
+    from jgram.data import Reading, count_files
 
     reading = Reading(("ann", "gaps", "crp"))
     files = sorted((folder / "many").iterdir()) * 4
@@ -237,10 +238,8 @@ def test_a_dask_worker_that_is_killed_changes_nothing(folder, capsys):
         process = int(client.run(os.getpid).popitem()[1])
 
         def killing(function, items):
-            futures = client.map(slowly, [function] * len(items), items, pure=False)
-            time.sleep(0.5)
-            os.kill(process, signal.SIGKILL)
-            return futures
+            threading.Timer(0.5, os.kill, (process, signal.SIGKILL)).start()
+            return client.map(slowly, [function] * len(items), items, pure=False)
 
         found = count_files(files, reading, map=killing).cells
         assert dict(found.labels) == dict(expected.labels)

@@ -17,9 +17,10 @@ import pytest
 from pyarrow import ipc
 from pyarrow import parquet as pq
 
-from jgram.data import count_batches, count_files, list_files, read_columns, streams
+from jgram.data import count_batches, count_files, counting, list_files, read_columns, streams
 from jgram.data.columns import column, factorise
-from jgram.data.streams import Reading, quantile_edges, read_long
+from jgram.data.counting import quantile_edges, read_long
+from jgram.data.streams import Reading
 
 ROOT = Path(__file__).parents[1]
 
@@ -179,7 +180,7 @@ def test_what_cannot_be_counted_is_refused_in_one_line(tmp_path, monkeypatch):
     refused(tmp_path / "void.csv", "at least one record")
     one_column(tmp_path / "lists", "a.parquet", [[1, 2]])
     refused(tmp_path / "lists", "a.parquet: x: expected one value a record, got list")
-    monkeypatch.setattr(streams, "MOST_CELLS", 50)
+    monkeypatch.setattr(counting, "MOST_CELLS", 50)
     one_column(tmp_path / "ids", "a.parquet", list(range(100)))
     refused(tmp_path / "ids", "x: expected categories that repeat", "--bins")
 
@@ -225,7 +226,7 @@ def test_buckets_are_cut_at_quantiles_of_a_uniform_sample(tmp_path, monkeypatch)
         np.testing.assert_allclose(edges["x"], expected, rtol=1e-12)
         found = count_files(source, Reading(("x", "word"), edges=edges)).cells
         assert counted(found) == {(k, "a"): 750 for k in range(4)}
-    monkeypatch.setattr(streams, "SAMPLED", 200)
+    monkeypatch.setattr(counting, "SAMPLED", 200)
     once, size = quantile_edges(folder, bins, reading)
     assert size == 200
     assert once == quantile_edges(folder, bins, reading)[0]
@@ -249,7 +250,7 @@ def test_buckets_hold_no_gaps(tmp_path):
 
 KILLED = """
 import os, signal, sys
-from jgram.data.streams import Reading, count_files
+from jgram.data import Reading, count_files
 def dying(function, items):
     for i, item in enumerate(items):
         if i == 2:
@@ -327,9 +328,15 @@ def test_processes_count_alike(tmp_path):
 
 
 @pytest.mark.thorough
-def test_a_query_of_duckdb_is_counted(tmp_path):
-    duckdb = pytest.importorskip("duckdb")
-    folder = write_parts(typed_table(), tmp_path / "many", [20, 50])
-    reader = duckdb.sql(f"select text, whole from '{folder}/*.parquet'").fetch_record_batch(50)
-    expected = count_files(folder, Reading(("text", "whole"))).cells
-    assert counted(count_batches(reader)) == counted(expected)
+def test_the_page_shows_a_query_of_duckdb_that_runs(tmp_path, monkeypatch):
+    pytest.importorskip("duckdb")
+    table = typed_table().select(["text", "bool", "category"])
+    table = table.rename_columns(["doctor", "coder", "crp"])
+    folder = write_parts(table, tmp_path / "visits", [20, 50])
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "bench" / "SCALE.md").read_text()
+    (code,) = (part for part in page.split("```")[1::2] if "import duckdb" in part)
+    found: dict = {}
+    exec(code.removeprefix("python"), found)
+    expected = count_files(folder, Reading(("doctor", "coder", "crp"))).cells
+    assert counted(found["cells"]) == counted(expected)

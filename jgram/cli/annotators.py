@@ -130,7 +130,7 @@ def _columns(source: Input, names: tuple[str, str, str]) -> dict[str, Any]:
     """The three columns, of a large file or of many by way of codes."""
     from jgram.cli.counted import is_large, is_many, reading_of
     from jgram.cli.read import read_raw
-    from jgram.data.streams import read_long
+    from jgram.data.counting import read_long
 
     if is_many(source.file) or is_large(source.file):
         return read_long(source.file, reading_of(source, None, names))

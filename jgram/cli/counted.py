@@ -9,7 +9,8 @@ from typing import Any
 from jgram.binding import categories
 from jgram.cli.options import Engine, Inference, Input, Missing, Observed, ScaleName
 from jgram.data.columns import kind_of
-from jgram.data.streams import Counted, Reading, count_files, opened, quantile_edges
+from jgram.data.counting import Counted, count_files, quantile_edges
+from jgram.data.streams import Reading, opened
 
 __all__ = ["by_cells", "is_large", "is_many", "mapped", "read_cells_of", "reading_of"]
 

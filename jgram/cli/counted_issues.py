@@ -11,7 +11,8 @@ from jgram.cells import Cells, objects, row_keys
 from jgram.cli.counted import read_cells_of
 from jgram.cli.options import Engine, Input, Missing, Observed
 from jgram.cli.read import listed
-from jgram.data.streams import Counted, Reading, coded_batches, list_files
+from jgram.data.counting import Counted
+from jgram.data.streams import Reading, coded_batches, list_files
 from jgram.issues import CellIssues, cell_issues
 from jgram.whole_file import whole_file
 
