@@ -231,7 +231,7 @@ def label_issues(
     names = tuple(bound.classes[k] for k in present)
     n, rows = len(labels), bound.rows
     _refuse_single_classes(labels, names, rows, name)
-    place = {int(row): i for i, row in enumerate(rows)}
+    place = {int(row): i for i, row in enumerate(rows)} if checked else {}
     known = _read_checks(checked or {}, place, bound.size, labels, names, bound.classes)
 
     with jax.enable_x64(True):

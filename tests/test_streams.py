@@ -18,6 +18,7 @@ from pyarrow import ipc
 from pyarrow import parquet as pq
 
 from jgram.data import count_batches, count_files, counting, list_files, read_columns, streams
+from jgram.data.checkpoint import Checkpoint
 from jgram.data.columns import column, factorise
 from jgram.data.counting import quantile_edges, read_long
 from jgram.data.streams import Reading
@@ -287,14 +288,15 @@ def test_a_killed_run_goes_on(tmp_path):
     assert counted_now == ["part-2.parquet", "part-3.parquet"]
     assert not list(kept.glob(".*"))
     # What is corrupt, foreign, or of a file that changed, is counted anew.
-    first, second, *_ = sorted(kept.iterdir())
-    first.write_bytes(first.read_bytes()[:-30])
-    second.write_bytes(b"someone else's")
-    os.utime(folder / "part-3.parquet", (1, 1))
+    checkpoint = Checkpoint.of(kept, reading)
+    places = [checkpoint.place(checkpoint.identity(folder / f"part-{i}.parquet")) for i in range(4)]
+    places[0].write_bytes(places[0].read_bytes()[:-30])
+    places[1].write_bytes(places[3].read_bytes())
+    os.utime(folder / "part-2.parquet", (1, 1))
     counted_now.clear()
     found = count_files(folder, reading, map=counting, checkpoint=kept)
     assert counted(found.cells) == expected
-    assert 2 <= len(counted_now) <= 3
+    assert counted_now == [f"part-{i}.parquet" for i in range(3)]
     counted_now.clear()
     other = Reading(("text", "whole"))
     assert counted(count_files(folder, other, map=counting, checkpoint=kept).cells) == counted(
