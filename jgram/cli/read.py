@@ -122,7 +122,9 @@ def _read_counted(
     counted, columns, _, notes = read_cells_of(source, observed, reports, others, engine, progress)
     weights = counted.cells.counts
     if inference.weight:
-        frequencies = check_observations(columns[inference.weight], name=inference.weight)
+        frequencies = check_observations(
+            columns[inference.weight], name=inference.weight, kind="numeric"
+        )
         weights = weights * frequencies.values
     labels = {name: columns[name] for name in reports}
     options = {
