@@ -70,6 +70,9 @@ def bare_scan(folder: Path) -> Callable[[], int]:
 
 def counting(folder: Path) -> Callable[[], int]:
     """jgram's distinct records with counts."""
+    import narwhals  # noqa: F401
+    import pyarrow.parquet  # noqa: F401
+
     from jgram.data import Reading, count_files
 
     return lambda: count_files(folder, Reading(NAMES)).cells.num_records
