@@ -74,15 +74,12 @@ def judged(capsys, *arguments):
 RANK = ("--report", "ann", "--report", "gaps")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "options",
     [
-        ("--observation", "crp"),
-        pytest.param(
-            ("--observation", "level", "--bins", "4", "--missing", "drop"),
-            marks=pytest.mark.thorough,
-        ),
-        pytest.param(("--observation", "crp", "--weight", "copies"), marks=pytest.mark.thorough),
+        ("--observation", "crp", "--weight", "copies"),
+        ("--observation", "level", "--bins", "4", "--missing", "drop"),
     ],
 )
 def test_a_folder_is_ranked_as_the_file_is(folder, capsys, monkeypatch, options):
