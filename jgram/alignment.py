@@ -3,13 +3,15 @@
 import numpy as np
 from scipy.special import gammaln
 
-from jgram.arrays import ArrayLike, Int
+from jgram.arrays import ArrayLike, Int, Num
 
 __all__ = ["align"]
 
 
 def align(
-    reports: Int[ArrayLike, "k n"], num_classes: int
+    reports: Int[ArrayLike, "k n"],
+    num_classes: int,
+    weights: Num[ArrayLike, " n"] | None = None,
 ) -> tuple[Int[np.ndarray, "k n"], Int[np.ndarray, "k d"]]:
     """Rename the classes of every report to those of the first, where that clearly helps.
 
@@ -22,6 +24,7 @@ def align(
     Args:
         reports: Labels ``[k, n]``, negative where missing; concrete.
         num_classes: ``d``.
+        weights: Frequencies ``[n]``.
 
     Returns:
         The reports with classes renamed, and the new name of every class, ``[k, d]``.
@@ -36,8 +39,10 @@ def align(
     names = np.tile(np.arange(d), (len(reports), 1))
     for number, other in enumerate(reports[1:], 1):
         both = (first >= 0) & (other >= 0)
-        n = max(int(both.sum()), 1)
-        cells = np.bincount(other[both] * d + first[both], minlength=d * d).reshape(d, d)
+        copies = None if weights is None else np.asarray(weights)[both]
+        pairs = other[both].astype(np.int64) * d + first[both]
+        cells = np.bincount(pairs, copies, minlength=d * d).reshape(d, d)
+        n = max(cells.sum(), 1)
         rows, columns = cells.sum(1, keepdims=True), cells.sum(0, keepdims=True)
         scaled = (cells - rows * columns / n) / np.sqrt(np.maximum(rows * columns, 1))
         if (scaled.argmax(axis=1) == np.arange(d)).all():

@@ -12,6 +12,7 @@ import numpy as np
 
 from jgram.approximation import approximate
 from jgram.arrays import float64
+from jgram.cells import Fold, representatives
 from jgram.data import (
     check_aligned,
     check_observations,
@@ -21,16 +22,25 @@ from jgram.data import (
     find_leaks,
     prepare_table,
 )
-from jgram.data.columns import named_columns
+from jgram.data.columns import cells, column, factorise, kind_of, length, named_columns, take
 from jgram.data.labels import Missing
 from jgram.data.table import ColumnKind, Scale
 from jgram.findings import Finding
-from jgram.kernels import Kernel, RandomFeatures, describe, takes
+from jgram.kernels import Delta, Kernel, RandomFeatures, describe, takes
 from jgram.observed import Observed, Pairs, observe
 from jgram.table_kernel import MultiscaleRBF, TableKernel
 
-__all__ = ["Bound", "bind", "bind_observations", "input_finding", "leak_finding", "with_features"]
+__all__ = [
+    "Bound",
+    "bind",
+    "bind_observations",
+    "categories",
+    "input_finding",
+    "leak_finding",
+    "with_features",
+]
 
+FOLDED = 20_000  # records from which categories are folded to distinct ones
 RECORDS_AN_OUTCOME = 20  # of joint categories, for the delta kernel to be the default
 EXACT_RECORDS = 50_000
 """Records of a table up to which all pairs are looked at; random features beyond."""
@@ -78,8 +88,46 @@ def bind(
     groups: Any = None,
     kinds: Mapping[str, ColumnKind] | None = None,
     scale: Scale = "rank",
+    foldable: bool = False,
 ) -> Bound:
-    """Check and encode reports, bind their observations, note what a user should know of both."""
+    """Check and encode reports, bind their observations, note what a user should know of both.
+
+    Categories of many records are folded first to distinct records with frequencies, where the
+    caller looks at no record by itself (``foldable``).
+    """
+    options = {
+        "classes": classes,
+        "num_classes": num_classes,
+        "missing": missing,
+        "abstain": abstain,
+        "weights": weights,
+        "groups": groups,
+        "kinds": kinds,
+        "scale": scale,
+    }
+    try:
+        return _bind(reports, y, kernel, **options, foldable=foldable)
+    except ValueError:
+        if not foldable:
+            raise
+        return _bind(reports, y, kernel, **options, foldable=False)  # messages count input rows
+
+
+def _bind(
+    reports: Mapping[str, Any],
+    y: Any,
+    kernel: Any,
+    *,
+    classes: Any,
+    num_classes: Any,
+    missing: Missing,
+    abstain: Any,
+    weights: Any,
+    groups: Any,
+    kinds: Any,
+    scale: Scale,
+    foldable: bool,
+) -> Bound:
     for taken in {_OBSERVATIONS, _WEIGHTS, _GROUPS} & set(reports):
         raise ValueError(f"expected another name for the report {taken!r}: it names an argument")
     columns = {**reports, _OBSERVATIONS: y}
@@ -92,10 +140,20 @@ def bind(
     y = columns.pop(_OBSERVATIONS)
     frequencies = _frequencies(columns.pop(_WEIGHTS, None))
     numbers = _group_numbers(columns.pop(_GROUPS, None))
-    codes, names, warnings = _encode(columns, classes, num_classes, missing, abstain)
-    observed, points, description, more = bind_observations(y, kernel, kinds=kinds, scale=scale)
+    plain = numbers is None and not kinds and scale == "rank"
+    if foldable and plain and (kept := _distinct(columns, y, kernel)) is not None:
+        frequencies = np.bincount(kept.cell, frequencies).astype(np.float64)
+        columns = {name: take(labels, kept.first, name) for name, labels in columns.items()}
+        y, rows = take(y, kept.first, _OBSERVATIONS), rows[kept.first]
+    codes, names, warnings = _encode(columns, classes, num_classes, missing, abstain, frequencies)
+    records = None if frequencies is None else float(frequencies.sum())
+    observed, points, description, more = bind_observations(
+        y, kernel, kinds=kinds, scale=scale, records=records
+    )
     found = [input_finding(text) for text in (*warnings, *more)]
-    found += [_missing(name, labels) for name, labels in codes.items() if _is_missing(labels)]
+    found += [
+        _missing(name, labels, frequencies) for name, labels in codes.items() if _is_missing(labels)
+    ]
     found += [leak_finding(*leak) for leak in find_leaks(codes, y)]
     if numbers is None:
         continuous = isinstance(observed, Pairs) or isinstance(observed.kernel, RandomFeatures)
@@ -112,20 +170,22 @@ def bind_observations(
     *,
     kinds: Mapping[str, ColumnKind] | None = None,
     scale: Scale = "rank",
+    records: float | int | None = None,
 ) -> tuple[Observed, np.ndarray | None, str, tuple[str, ...]]:
     """Observations bound to the kernel given, or to the one that fits them.
 
     Without a kernel one category, or several that repeat together, take ``delta``; anything else is
     one table (:func:`jgram.data.prepare_table`) under :class:`jgram.table_kernel.TableKernel`: all
     pairs up to :data:`EXACT_RECORDS` records, its random features beyond. A kernel given is exact.
-    ``"rbf"`` is the mean of four bandwidths of the numbers as they are.
+    ``"rbf"`` is the mean of four bandwidths of the numbers as they are. ``records`` is how many
+    records the rows stand for, where they are frequencies.
 
     Returns:
         The binding, the numbers behind it (``None`` for categories), one line about both, and
         warnings.
     """
     with float64():
-        if kernel is None and not kinds and scale == "rank" and (codes := _categories(y)):
+        if kernel is None and not kinds and scale == "rank" and (codes := categories(y, records)):
             observed = observe("delta", codes.values)
             return observed, None, _describe(codes, observed.kernel), codes.warnings
         if kernel is None:
@@ -138,7 +198,7 @@ def bind_observations(
         if kinds or scale != "rank":
             raise ValueError("expected kinds= and scale= without kernel=: they prepare its table")
         given = MultiscaleRBF() if kernel == "rbf" else kernel
-        checked = check_observations(y, kind=takes(given))
+        checked = check_observations(y, kind=takes(given), records=records)
         values = checked.values
         values = values if checked.kind == "categorical" else values.astype(np.float64)
         observed = observe(given, values)
@@ -162,20 +222,43 @@ def with_features(bound: Bound, num_features: int) -> Bound:
         return replace(bound, observed=observed, description=description)
 
 
+def _distinct(reports: Mapping[str, Any], y: Any, kernel: Any) -> Fold | None:
+    """Distinct records of categories that repeat; ``None`` where there is nothing to fold."""
+    parts = list(named_columns(y, _OBSERVATIONS).items())
+    n = length(parts[0][1], parts[0][0])
+    if n < FOLDED or not (kernel is None or kernel == "delta" or isinstance(kernel, Delta)):
+        return None
+    codes, sizes = [], []
+    for name, data in (*parts, *reports.items()):
+        if cells(data, name).values.ndim != 1:
+            return None
+        given = column(data, name)
+        number = kind_of(given.values) == "number" and not given.declared
+        if kernel is None and number and len(codes) < len(parts):
+            return None
+        labels, inverse = factorise(given.values)
+        full = np.full(n, -1, np.int32)
+        full[given.present] = inverse
+        codes.append(full)
+        sizes.append(len(labels))
+    kept = representatives(codes, sizes)
+    return kept if 2 * len(kept.first) <= n else None
+
+
 def _rows(values: np.ndarray) -> np.ndarray:
     return np.asarray(values, np.float64).reshape(len(values), -1)
 
 
-def _categories(y: Any) -> Any:
+def categories(y: Any, records: float | int | None = None) -> Any:
     """One category, or several whose joint outcomes repeat; ``None`` for anything else."""
     try:
-        checked = check_observations(y)
+        checked = check_observations(y, records=records)
     except ValueError:
         return None  # mixed, or with gaps: a table
     if checked.kind != "categorical":
         return None
     several = len(named_columns(y, "y")) > 1
-    few = RECORDS_AN_OUTCOME * len(checked.names) <= len(checked.values)
+    few = RECORDS_AN_OUTCOME * len(checked.names) <= (records or len(checked.values))
     return checked if few or not several else None
 
 
@@ -194,11 +277,17 @@ def _encode(
     num_classes: int | None,
     missing: Missing,
     abstain: Any,
+    weights: np.ndarray | None,
 ) -> tuple[dict[str, Any], tuple[Any, ...], tuple[str, ...]]:
     soft = {name: column for name, column in columns.items() if np.ndim(column) == 2}
     if not soft:
         encoded = encode_reports(
-            columns, classes=classes, num_classes=num_classes, missing=missing, abstain=abstain
+            columns,
+            classes=classes,
+            num_classes=num_classes,
+            missing=missing,
+            abstain=abstain,
+            weights=weights,
         )
         return encoded.codes, encoded.classes, encoded.warnings
     if len(soft) < len(columns):
@@ -260,12 +349,13 @@ def input_finding(text: str) -> Finding:
     return Finding("input", "note", text, "make sure that this is meant")
 
 
-def _missing(name: str, labels: np.ndarray) -> Finding:
-    labelled = int((labels >= 0).sum())
+def _missing(name: str, labels: np.ndarray, weights: np.ndarray | None) -> Finding:
+    copies = np.ones(len(labels)) if weights is None else weights
+    labelled = round(float(copies[labels >= 0].sum()))
     return Finding(
         "missing labels",
         "note",
-        f"{name!r} labels {labelled} of {len(labels)} records",
+        f"{name!r} labels {labelled} of {round(float(copies.sum()))} records",
         "every pair of reports is compared on the records that both label",
         labelled,
     )

@@ -148,11 +148,12 @@ def diagnose(evidence: Evidence) -> list[Finding]:
     return [found for look in FINDINGS if (found := look(evidence)) is not None]
 
 
-def _class_counts(x_hat: Any, d: int) -> np.ndarray:
+def _class_counts(x_hat: Any, d: int, weights: Any = None) -> np.ndarray:
     values = np.asarray(x_hat)
+    copies = np.ones(len(values)) if weights is None else weights
     if values.ndim == 2:
-        return values.sum(axis=0)
-    return np.bincount(values[values >= 0], minlength=d)
+        return copies @ values
+    return np.bincount(values[values >= 0], copies[values >= 0], minlength=d)
 
 
 def _no_score_possible(evidence: Evidence) -> Finding | None:
@@ -215,7 +216,8 @@ def _merged_classes(evidence: Evidence) -> Finding | None:
 
 
 def _rare_class(evidence: Evidence) -> Finding | None:
-    counts = _class_counts(evidence.x_hat, len(evidence.classes))
+    weights = evidence.uncertainty.weights
+    counts = _class_counts(evidence.x_hat, len(evidence.classes), weights)
     rarest = int(np.argmin(counts))
     if counts[rarest] >= RARE:
         return None
@@ -297,7 +299,9 @@ FINDINGS = (_rare_class, _near_singular, _near_mixture, _inside_the_noise, _volu
 """What to know of a score. A new finding is one function in this tuple."""
 
 
-def relabelling(reports: Mapping[str, Any], classes: Sequence[Any]) -> list[Finding]:
+def relabelling(
+    reports: Mapping[str, Any], classes: Sequence[Any], weights: Any = None
+) -> list[Finding]:
     """Pairs of reports that agree better once one of them is relabelled.
 
     The score is blind to a permutation of the labels: two such reports can score alike while one
@@ -306,6 +310,7 @@ def relabelling(reports: Mapping[str, Any], classes: Sequence[Any]) -> list[Find
     Args:
         reports: Name to labels ``[n]``.
         classes: The ``d`` class names.
+        weights: Frequencies ``[n]``.
 
     Example:
         >>> swapped = {"a": np.array([0, 1, 1, 0]), "b": np.array([1, 0, 0, 1])}
@@ -322,7 +327,8 @@ def relabelling(reports: Mapping[str, Any], classes: Sequence[Any]) -> list[Find
                 np.asarray(reports[first])[both].astype(np.int64) * d
                 + np.asarray(reports[second])[both]
             )
-            table = np.bincount(cells, minlength=d * d).reshape(d, d)
+            copies = None if weights is None else np.asarray(weights)[both]
+            table = np.bincount(cells, copies, minlength=d * d).reshape(d, d)
             partner = _best_permutation(table)
             agree = np.trace(table) / table.sum()
             permuted = table[np.arange(d), partner].sum() / table.sum()

@@ -22,28 +22,29 @@ alike, half by the class shares), the probability that the label ``k`` of a reco
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 import jgram.display as display
-from jgram.arrays import float64
+from jgram.arrays import Int, float64
 from jgram.audit import audit, audit_sample
 from jgram.binding import bind_observations, input_finding, leak_finding
+from jgram.cells import representatives
 from jgram.data import check_aligned, drop_missing, encode_reports, find_leaks
 from jgram.data.columns import take
 from jgram.data.labels import Missing
 from jgram.data.table import ColumnKind, Scale
 from jgram.findings import Finding
 from jgram.kernels import Kernel, describe
-from jgram.left_out import predict_left_out
-from jgram.observed import Observed
+from jgram.left_out import EXACT, predict_left_out
+from jgram.observed import Codes, Observed
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["ClassSummary", "LabelIssues", "label_issues"]
+__all__ = ["CellIssues", "ClassSummary", "LabelIssues", "cell_issues", "label_issues"]
 
 SHARES = np.arange(1, 11) / 20  # of the surest predictions
 
@@ -268,20 +269,16 @@ def label_issues(
     names = tuple(bound.classes[k] for k in present)
     n, rows = len(labels), bound.rows
     _refuse_single_classes(labels, names, rows, name)
-    place = {int(row): i for i, row in enumerate(rows)}
+    place = {int(row): i for i, row in enumerate(rows)} if checked else {}
     known = _read_checks(checked or {}, place, bound.size, labels, names, bound.classes)
 
     with float64():
-        predicted, informative = predict_left_out(bound.observed, bound.columns, labels)
+        predicted, informative = _predict(bound, labels)
     sure, everywhere = _disagreement(predicted, labels)
     if not informative:
         sure = 0.0
     wrong = _probability_wrong(predicted, labels, (sure + everywhere) / 2)
-    own = predicted[np.arange(n), labels]
-    others = predicted.copy()
-    others[np.arange(n), labels] = -1.0
-    suggested = others.argmax(axis=1)
-    margin = own - others.max(axis=1)
+    suggested, margin = _alternatives(predicted, labels)
     order = np.lexsort((margin, -wrong))
 
     number, interval = round(sure * n), None
@@ -321,6 +318,116 @@ def label_issues(
     )
 
 
+@dataclass(frozen=True, eq=False)
+class CellIssues:
+    """Distinct records judged, each standing for ``counts`` records of one label and observation.
+
+    Attributes:
+        name: The report.
+        wrong: Probability that the label is wrong, ``[cells]``.
+        margin: As of :class:`LabelIssues`.
+        suggested: Code of the best other class.
+        labels: Codes of the given labels.
+        counts: Records of each.
+        suspicious: How many records of each are among the issues: all but of the last one of them,
+            of which it does not matter which are taken.
+        number: Estimate of the number of wrong labels, from the surest predictions.
+        number_by_all: Labels that differ from their prediction.
+        informative: Whether the observations predict the labels at all.
+        conclusion: What the numbers are worth.
+        classes: Names of the codes.
+        observations: What the observations were taken for, in one line.
+        findings: About the input.
+    """
+
+    SCHEMA: ClassVar[str] = "jgram/cells/1"
+    name: str
+    wrong: np.ndarray = field(repr=False, metadata={"dtype": "float64"})
+    margin: np.ndarray = field(repr=False, metadata={"dtype": "float64"})
+    suggested: np.ndarray = field(repr=False)
+    labels: np.ndarray = field(repr=False)
+    counts: np.ndarray = field(repr=False)
+    suspicious: np.ndarray = field(repr=False)
+    number: int
+    number_by_all: int
+    informative: bool
+    conclusion: str
+    classes: tuple[Any, ...]
+    observations: str
+    findings: tuple[Finding, ...]
+
+
+def cell_issues(
+    x_hat: Any,
+    y: Any,
+    counts: Int[np.ndarray, " n"],
+    *,
+    name: str = "x_hat",
+    classes: Sequence[Any] | None = None,
+) -> CellIssues:
+    """:func:`label_issues` of distinct records of categories (:mod:`jgram.cells`) with counts.
+
+    Args:
+        x_hat: Labels ``[n]`` of any type, none missing.
+        y: Categories, as in :func:`label_issues`, under the delta kernel.
+        counts: How many records each row stands for.
+        name: What messages call the report.
+        classes: All possible labels, in order.
+
+    Returns:
+        :class:`CellIssues`.
+
+    Raises:
+        ValueError: As :func:`label_issues`.
+
+    Example:
+        >>> counts = np.array([90, 3, 5, 80])
+        >>> found = cell_issues(["a", "b", "a", "b"], ["x", "x", "y", "y"], counts)
+        >>> found.number, found.suspicious.tolist()
+        (8, [0, 3, 5, 0])
+    """
+    counts = np.asarray(counts, np.int64)
+    bound = _bind(name, x_hat, y, "delta", None, classes, None, "raise", weights=counts)
+    present, labels = np.unique(bound.codes, return_inverse=True)
+    names = tuple(bound.classes[k] for k in present)
+    _refuse_single_classes(labels, names, bound.rows, name, counts)
+    with float64():
+        predicted, informative = predict_left_out(bound.observed, None, labels, counts)
+    sure, everywhere = _disagreement(predicted, labels, counts)
+    sure = sure if informative else 0.0
+    wrong = _probability_wrong(predicted, labels, (sure + everywhere) / 2, counts)
+    suggested, margin = _alternatives(predicted, labels)
+    order, n = np.lexsort((margin, -wrong)), int(counts.sum())
+    number = round(sure * n)
+    suspicious = np.zeros_like(counts)
+    before = np.cumsum(counts[order]) - counts[order]
+    suspicious[order] = np.clip(number - before, 0, counts[order])
+    return CellIssues(
+        name=name,
+        wrong=wrong,
+        margin=margin,
+        suggested=suggested.astype(np.int32),
+        labels=labels.astype(np.int32),
+        counts=counts,
+        suspicious=suspicious,
+        number=number,
+        number_by_all=round(everywhere * n),
+        informative=informative,
+        conclusion=_conclude(n, sure, everywhere, informative, number, None, 0),
+        classes=names,
+        observations=bound.description,
+        findings=bound.findings,
+    )
+
+
+def _alternatives(predicted: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The best other class of every record, and the margin of its label above that."""
+    rows = np.arange(len(labels))
+    others = predicted.copy()
+    others[rows, labels] = -1.0
+    return others.argmax(axis=1), predicted[rows, labels] - others.max(axis=1)
+
+
 @dataclass(frozen=True)
 class _Bound:
     """Labels and observations of the records that are judged, and the rows they come from."""
@@ -344,6 +451,7 @@ def _bind(
     classes: Any,
     num_classes: int | None,
     missing: Missing,
+    weights: np.ndarray | None = None,
     **preparation: Any,
 ) -> _Bound:
     """Labels encoded, records without one left out, the others' observations bound."""
@@ -354,7 +462,9 @@ def _bind(
         given, rows = drop_missing({name: x_hat, "y": y})
         x_hat, y = given[name], given["y"]
     kept: Any = "raise" if missing == "raise" else "keep"
-    encoded = encode_reports({name: x_hat}, classes=classes, num_classes=num_classes, missing=kept)
+    encoded = encode_reports(
+        {name: x_hat}, classes=classes, num_classes=num_classes, missing=kept, weights=weights
+    )
     codes = encoded.codes[name]
     labelled = np.flatnonzero(codes >= 0)
     found = [input_finding(text) for text in encoded.warnings]
@@ -372,7 +482,9 @@ def _bind(
         codes, rows = codes[labelled], rows[labelled]
         y = y if len(labelled) == len(x_hat) else take(y, labelled, "y")
         found += [leak_finding(*leak) for leak in find_leaks({name: codes}, y)]
-        observed, points, description, warnings = bind_observations(y, kernel, **preparation)
+        observed, points, description, warnings = bind_observations(
+            y, kernel, records=None if weights is None else float(weights.sum()), **preparation
+        )
         found += [input_finding(text) for text in warnings]
         points = points if columns is None else np.asarray(columns)[rows]
     points = None if points is None else np.asarray(points, np.float64)
@@ -391,9 +503,13 @@ def _left_out(name: str, judged: int, n: int, missing: Missing) -> Finding:
 
 
 def _refuse_single_classes(
-    labels: np.ndarray, names: tuple[Any, ...], rows: np.ndarray, report: str
+    labels: np.ndarray,
+    names: tuple[Any, ...],
+    rows: np.ndarray,
+    report: str,
+    weights: np.ndarray | None = None,
 ) -> None:
-    counts = np.bincount(labels)
+    counts = np.bincount(labels, weights)
     if len(names) == 1:
         raise ValueError(
             f"{report}: expected labels of two classes or more, got {names[0]!r} for every record, "
@@ -438,24 +554,40 @@ def _read_checks(
     return found
 
 
-def _disagreement(predicted: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
+def _predict(bound: _Bound, labels: np.ndarray) -> tuple[np.ndarray, bool]:
+    """Left-out predictions ``[n, d]``; of categories of many records once a distinct record."""
+    observed = bound.observed
+    few = isinstance(observed, Codes) and observed.num_outcomes <= EXACT < len(labels)
+    if not isinstance(observed, Codes) or not few or bound.columns is not None:
+        return predict_left_out(observed, bound.columns, labels)
+    codes = np.asarray(observed.codes)
+    kept = representatives([labels, codes], [int(labels.max()) + 1, observed.num_outcomes])
+    distinct = replace(observed, codes=observed.codes[kept.first])
+    counts = np.bincount(kept.cell)
+    found, informative = predict_left_out(distinct, None, labels[kept.first], counts)
+    return found[kept.cell], informative
+
+
+def _disagreement(
+    predicted: np.ndarray, labels: np.ndarray, weights: np.ndarray | None = None
+) -> tuple[float, float]:
     """The share of wrong labels by the surest predictions, and ``e(1)``."""
+    w = np.ones(len(labels), np.int64) if weights is None else weights
     top = predicted.argmax(axis=1)
     two = np.partition(predicted, -2, axis=1)
     margin = two[:, -1] - two[:, -2]
     order = np.lexsort((-margin, top))
-    counts = np.bincount(top, minlength=predicted.shape[1])
-    within = np.arange(len(top)) - np.repeat(np.cumsum(counts) - counts, counts)
-    position = np.empty(len(top))
-    position[order] = (within + 0.5) / np.repeat(counts, counts)
+    counts = np.bincount(top, w, minlength=predicted.shape[1])
+    before = np.empty(len(top))  # records of the same prediction that are surer
+    before[order] = np.cumsum(w[order]) - w[order] - (np.cumsum(counts) - counts)[top[order]]
     differs = top != labels
-    everywhere = float(differs.mean())
+    everywhere = float(w @ differs / w.sum())
     sure, smaller = everywhere, []
     for share in SHARES:
-        inside = position <= share
+        inside = np.clip(np.floor(share * counts[top] + 0.5 - before + 1e-9), 0, w)
         if (size := inside.sum()) < 10:
             continue
-        e = float(differs[inside].mean())
+        e = float(inside @ differs / size)
         if all(e - other <= 2 * math.sqrt(e * (1 - e) / m) for other, m in smaller):
             sure = e
         smaller.append((e, size))
@@ -463,9 +595,12 @@ def _disagreement(predicted: np.ndarray, labels: np.ndarray) -> tuple[float, flo
     return sure * math.sqrt(sure / everywhere) if sure > 0 else 0.0, everywhere
 
 
-def _probability_wrong(predicted: np.ndarray, labels: np.ndarray, rate: float) -> np.ndarray:
+def _probability_wrong(
+    predicted: np.ndarray, labels: np.ndarray, rate: float, weights: np.ndarray | None = None
+) -> np.ndarray:
     """``P`` of the module's formula, at an error rate."""
-    share = np.bincount(labels) / len(labels)
+    counts = np.bincount(labels, weights)
+    share = counts / counts.sum()
     off = rate * (1 / (len(share) - 1) + np.minimum(share / (1 - share), 1.0)) / 2
     clean = np.maximum(predicted - off, predicted / 50)
     own = (clean / clean.sum(axis=1, keepdims=True))[np.arange(len(labels)), labels]

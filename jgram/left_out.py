@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jgram.arrays import Float, Int
-from jgram.observed import Observed
+from jgram.arrays import Float, Int, Num
+from jgram.observed import Codes, Observed
 
 __all__ = ["Prediction", "predict_left_out"]
 
@@ -45,16 +45,21 @@ class Prediction(NamedTuple):
 
 
 def predict_left_out(
-    observed: Observed, columns: Float[np.ndarray, "n m"] | None, labels: Int[np.ndarray, " n"]
+    observed: Observed,
+    columns: Float[np.ndarray, "n m"] | None,
+    labels: Int[np.ndarray, " n"],
+    weights: Num[np.ndarray, " n"] | None = None,
 ) -> Prediction:
     """Every record's label predicted from the others, formulas at the top of this module.
 
-    One pass over the kernel, and a decomposition of it (on 500 landmarks above 2,000 records).
+    One pass over the kernel, and a decomposition of it (on 500 landmarks above 2,000 records; of
+    categories by their outcomes, up to 2,000 of them).
 
     Args:
         observed: Observations, bound to their kernel.
         columns: The same as numbers, for predictor ``L``; ``None`` goes without.
         labels: Codes ``[n]``; every class occurs twice or more.
+        weights: Frequencies ``[n]`` of categories: one copy of a record is left out.
 
     Returns:
         A :class:`Prediction`.
@@ -67,22 +72,26 @@ def predict_left_out(
         (True, True)
     """
     n, d = len(labels), int(labels.max()) + 1
+    w = np.ones(n) if weights is None else np.asarray(weights, np.float64)
     z = np.eye(d)[labels]
-    predictions = [
-        _left_out(_kernel_basis(observed.block, n), z),
-        _scaled(_vote(observed, z), z),
-    ]
+    if isinstance(observed, Codes) and observed.num_outcomes <= EXACT:
+        basis = _basis(np.asarray(observed.coordinates(), np.float64), w)
+    elif weights is None:
+        basis = _kernel_basis(observed.block, n)
+    else:
+        raise ValueError(f"weights: expected at most {EXACT} outcomes, got other observations")
+    predictions = [_left_out(basis, z, w), _scaled(_vote(observed, z, w), z, w)]
     if columns is not None:
         numbers = columns / max(np.abs(columns).max(), 1e-300)
         linear = (
-            _basis(numbers)
+            _basis(numbers, w)
             if numbers.shape[1] <= LANDMARKS
             else _kernel_basis(lambda i, j: numbers[i] @ numbers[j].T, n)
         )
-        predictions.append(_left_out(linear, z))
-    predicted, weight = _calibrate(np.stack(predictions, axis=2), labels)
-    share = z.mean(axis=0)[labels]
-    gain = 2 * np.sum(np.log(predicted[np.arange(n), labels]) - np.log(share))
+        predictions.append(_left_out(linear, z, w))
+    predicted, weight = _calibrate(np.stack(predictions, axis=2), labels, w)
+    share = (w @ z / w.sum())[labels]
+    gain = 2 * np.sum(w * (np.log(predicted[np.arange(n), labels]) - np.log(share)))
     return Prediction(predicted, bool(weight > 0 and gain > NO_SIGNAL))
 
 
@@ -93,9 +102,9 @@ class _Basis(NamedTuple):
     squares: np.ndarray
 
 
-def _basis(features: np.ndarray) -> _Basis:
-    centred = features - features.mean(axis=0)
-    squares, vectors = np.linalg.eigh(centred.T @ centred)
+def _basis(features: np.ndarray, w: np.ndarray) -> _Basis:
+    centred = features - w @ features / w.sum()
+    squares, vectors = np.linalg.eigh(centred.T @ (w[:, None] * centred))
     kept = squares > 1e-9 * max(squares[-1], 1e-300)
     squares = squares[kept]
     return _Basis(centred @ vectors[:, kept] / np.sqrt(squares), squares)
@@ -115,47 +124,51 @@ def _kernel_basis(block: Callable[[Any, Any], Any], n: int) -> _Basis:
     values, vectors = np.linalg.eigh(np.asarray(block(landmarks, landmarks), np.float64))
     kept = values > 1e-6 * values[-1]
     across = np.asarray(block(np.arange(n), landmarks), np.float64)
-    return _basis(across @ (vectors[:, kept] / np.sqrt(values[kept])))
+    return _basis(across @ (vectors[:, kept] / np.sqrt(values[kept])), np.ones(n))
 
 
-def _left_out(basis: _Basis, z: np.ndarray) -> np.ndarray:
+def _left_out(basis: _Basis, z: np.ndarray, w: np.ndarray) -> np.ndarray:
     """Ridge regression of ``z`` with an intercept, every record predicted without itself.
 
     What is returned is the prediction less the mean of the others' ``z``: that mean tells the
     record's own label.
     """
-    n, (directions, squares) = len(z), basis
-    centred = z - z.mean(axis=0)
-    coordinates = directions.T @ centred
+    n, (directions, squares) = w.sum(), basis
+    centred = z - w @ z / n
+    coordinates = directions.T @ (w[:, None] * centred)
     best, found = np.inf, np.zeros(z.shape)
     for penalty in PENALTIES * squares[-1] if len(squares) else ():
         kept = squares / (squares + penalty)
         leverage = 1 / n + (directions**2) @ kept
         residual = centred - directions @ (kept[:, None] * coordinates)
         residual /= np.maximum(1 - leverage, 1e-6)[:, None]
-        if (error := (residual**2).sum()) < best:
+        if (error := w @ (residual**2).sum(axis=1)) < best:
             best, found = error, centred * n / (n - 1) - residual
     return found
 
 
-def _vote(observed: Observed, z: np.ndarray) -> np.ndarray:
+def _vote(observed: Observed, z: np.ndarray, w: np.ndarray) -> np.ndarray:
     """Mean centred similarity to the other records of each class, less its mean over classes."""
-    n, total = len(z), z.sum(axis=0)
-    product = np.asarray(observed.product(z), np.float64)
+    n, total = w.sum(), w @ z
+    product = np.asarray(observed.product(w[:, None] * z), np.float64)
     row = product.sum(axis=1) / n
-    centred = product - row[:, None] * total - row @ z + row.mean() * total
-    itself = np.asarray(observed.squares, np.float64) - 2 * row + row.mean()
+    mean = w @ row / n
+    centred = product - row[:, None] * total - (w * row) @ z + mean * total
+    itself = np.asarray(observed.squares, np.float64) - 2 * row + mean
     vote = (centred - itself[:, None] * z) / (total - z)
     return vote - vote.mean(axis=1, keepdims=True)
 
 
-def _scaled(vote: np.ndarray, z: np.ndarray) -> np.ndarray:
+def _scaled(vote: np.ndarray, z: np.ndarray, w: np.ndarray) -> np.ndarray:
     """To ``z`` by one coefficient; more would let a record's label in through the others' votes."""
-    slope = np.sum(vote * (z - z.mean(axis=0))) / max(np.sum(vote**2), 1e-300)
+    centred = z - w @ z / w.sum()
+    slope = w @ np.sum(vote * centred, axis=1) / max(w @ np.sum(vote**2, axis=1), 1e-300)
     return vote * max(slope, 0.0)
 
 
-def _calibrate(predictions: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, float]:
+def _calibrate(
+    predictions: np.ndarray, labels: np.ndarray, w: np.ndarray
+) -> tuple[np.ndarray, float]:
     """``softmax(predictions a + b)`` by Newton's method, and the mean of the weights ``a``."""
     n, d, k = predictions.shape
     z, rows = np.eye(d)[labels], np.arange(n)
@@ -167,18 +180,22 @@ def _calibrate(predictions: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray,
         logits = predictions @ parameters[:k] + parameters[k:]
         logits -= logits.max(axis=1, keepdims=True)
         log_p = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
-        return np.exp(log_p), log_p[rows, labels].sum() - parameters @ penalty @ parameters / 2
+        return np.exp(log_p), w @ log_p[rows, labels] - parameters @ penalty @ parameters / 2
 
     parameters = np.concatenate([np.ones(k), np.zeros(d)])
     p, value = softmax(parameters)
     for _ in range(50):
         spread = p[:, :, None] * (predictions - np.einsum("nd,ndk->nk", p, predictions)[:, None])
+        spread *= w[:, None, None]
         cross = spread.sum(axis=0)
         weights = np.einsum("ndi,ndj->ij", predictions, spread)
         hessian = penalty + np.block(
-            [[weights, cross.T], [cross, np.diag(p.sum(axis=0)) - p.T @ p]]
+            [[weights, cross.T], [cross, np.diag(w @ p) - p.T @ (w[:, None] * p)]]
         )
-        slope = np.concatenate([np.einsum("nd,ndk->k", z - p, predictions), (z - p).sum(axis=0)])
+        residual = w[:, None] * (z - p)
+        slope = np.concatenate(
+            [np.einsum("nd,ndk->k", residual, predictions), residual.sum(axis=0)]
+        )
         step = np.linalg.solve(hessian, slope - penalty @ parameters)
         for shorter in 0.5 ** np.arange(12):
             new_p, new = softmax(parameters + shorter * step)
@@ -187,6 +204,6 @@ def _calibrate(predictions: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray,
         else:
             break
         gained, p, value, parameters = new - value, new_p, new, parameters + shorter * step
-        if gained < 1e-9 * n:
+        if gained < 1e-9 * w.sum():
             break
     return p, float(parameters[:k].mean())

@@ -373,6 +373,7 @@ def score(
         groups=groups,
         kinds=kinds,
         scale=scale,
+        foldable=block_length == 1,
     )
     time = _time_groups(bound, block_length)
     with float64():
@@ -464,6 +465,7 @@ def rank_reports(
         groups=groups,
         kinds=kinds,
         scale=scale,
+        foldable=block_length == 1,
     )
     if len(bound.classes) < 2:
         only = ", ".join(map(repr, bound.classes))
@@ -535,7 +537,7 @@ def _aligned(bound: Bound) -> tuple[np.ndarray, list[Finding]]:
     stacked = np.stack(list(bound.reports.values()))
     if stacked.ndim == 3:
         return stacked, []
-    aligned, meanings = align(stacked, len(bound.classes))
+    aligned, meanings = align(stacked, len(bound.classes), bound.weights)
     renamed = {
         name: labels
         for name, labels, meaning in zip(bound.reports, stacked, meanings, strict=True)
@@ -545,7 +547,7 @@ def _aligned(bound: Bound) -> tuple[np.ndarray, list[Finding]]:
     found = [
         finding
         for name, labels in renamed.items()
-        for finding in relabelling({first: stacked[0], name: labels}, bound.classes)
+        for finding in relabelling({first: stacked[0], name: labels}, bound.classes, bound.weights)
     ]
     return aligned, found
 

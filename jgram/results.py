@@ -17,7 +17,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import numpy as np
 
 from jgram.annotators import AnnotatorRanking
-from jgram.issues import ClassSummary, LabelIssues
+from jgram.issues import CellIssues, ClassSummary, LabelIssues
 from jgram.report import Ranking, ScoreReport
 
 __all__ = ["SCHEMAS", "load", "schema"]
@@ -25,7 +25,7 @@ __all__ = ["SCHEMAS", "load", "schema"]
 Result = ScoreReport | Ranking | LabelIssues | AnnotatorRanking
 
 _CLASSES: dict[str, Any] = {
-    kind.SCHEMA: kind for kind in (ScoreReport, Ranking, LabelIssues, AnnotatorRanking)
+    kind.SCHEMA: kind for kind in (ScoreReport, Ranking, LabelIssues, CellIssues, AnnotatorRanking)
 }
 _DEMO = "jgram/demo/1"
 _BY_COMMAND = "the listing of the command has no arrays of all records: write it with to_json()"
@@ -101,7 +101,7 @@ def _built(kind: Any, record: Any, names: Mapping[str, Any], path: str) -> Any:
     for field in dataclasses.fields(kind):
         where = f"{path}: {field.name}"
         if field.name not in record:
-            more = f", {_BY_COMMAND}" if kind is LabelIssues and not field.repr else ""
+            more = "" if field.repr else f", {_BY_COMMAND}"
             raise ValueError(f"{where}: expected a value, got none{more}")
         value = record[field.name]
         if value is None and f"{field.name}_reason" in record:
@@ -157,7 +157,7 @@ def schema(name: str) -> dict[str, Any]:
     A number that is not finite is null, with the reason beside it under ``<name>_reason``.
 
     Args:
-        name: ``"score"``, ``"ranking"``, ``"issues"``, ``"annotators"`` or ``"demo"``.
+        name: ``"score"``, ``"ranking"``, ``"issues"``, ``"cells"``, ``"annotators"`` or ``"demo"``.
 
     Returns:
         The schema as plain data.
@@ -208,8 +208,13 @@ def _result(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
             "by_class": {"type": "array", "items": summary},
             "records": {"type": "array", "items": _object(row, list(row))},
         }
-        hidden = [field.name for field in dataclasses.fields(kind) if not field.repr]
-        required = [key for key in required if key not in hidden]  # not in the command's listing
+    if kind is CellIssues:
+        row = {"records": {"type": "integer"}, "label": {}, "suggested": {}}
+        row |= {"wrong": {"type": "number"}}
+        cell = _object(row, list(row)) | {"additionalProperties": True}  # the observations
+        found["properties"] |= {"cells": {"type": "array", "items": cell}}
+    hidden = [field.name for field in dataclasses.fields(kind) if not field.repr]
+    required = [key for key in required if key not in hidden]  # not in the command's listing
     return found | {
         "properties": first | found["properties"],
         "required": ["schema", *required],

@@ -24,20 +24,20 @@ def test_left_out_ridge_equals_refits_without_the_record(monkeypatch):
         system = np.block([[inner, np.ones((n - 1, 1))], [np.ones((1, n - 1)), np.zeros((1, 1))]])
         solved = np.linalg.solve(system, np.vstack([z[keep], np.zeros((1, 3))]))
         expected[i] = kernel[i, keep] @ solved[:-1] + solved[-1] - z[keep].mean(axis=0)
-    np.testing.assert_allclose(left_out._left_out(basis, z), expected, atol=1e-8)
-    columns = left_out._left_out(left_out._basis(y), z)
+    np.testing.assert_allclose(left_out._left_out(basis, z, np.ones(len(z))), expected, atol=1e-8)
+    columns = left_out._left_out(left_out._basis(y, np.ones(n)), z, np.ones(n))
     linear_kernel = left_out._kernel_basis(lambda i, j: y[i] @ y[j].T, n)
-    np.testing.assert_allclose(columns, left_out._left_out(linear_kernel, z), atol=1e-8)
+    np.testing.assert_allclose(columns, left_out._left_out(linear_kernel, z, np.ones(n)), atol=1e-8)
 
 
 def test_penalty_is_the_one_with_the_least_left_out_error(monkeypatch):
     _, labels, y = blobs([12, 9, 7], 0.2)
-    basis, z, errors = left_out._basis(y), np.eye(3)[labels], []
+    basis, z, errors = left_out._basis(y, np.ones(28)), np.eye(3)[labels], []
     others = (z.sum(axis=0) - z) / (len(z) - 1)
-    chosen = ((z - others - left_out._left_out(basis, z)) ** 2).sum()
+    chosen = ((z - others - left_out._left_out(basis, z, np.ones(len(z)))) ** 2).sum()
     for penalty in left_out.PENALTIES:
         monkeypatch.setattr(left_out, "PENALTIES", np.array([penalty]))
-        errors.append(((z - others - left_out._left_out(basis, z)) ** 2).sum())
+        errors.append(((z - others - left_out._left_out(basis, z, np.ones(len(z)))) ** 2).sum())
     assert chosen == pytest.approx(min(errors))
     assert min(errors) < 0.9 * max(errors)
 
@@ -54,7 +54,7 @@ def test_vote_equals_a_double_loop():
             peers = [j for j in range(n) if j != i and labels[j] == k]
             expected[i, k] = np.mean([centred[i, j] for j in peers])
         expected[i] -= expected[i].mean()
-    vote = left_out._vote(observe(RBF(2.0), y), z)
+    vote = left_out._vote(observe(RBF(2.0), y), z, np.ones(n))
     np.testing.assert_allclose(vote, expected, atol=2e-5)
 
 
@@ -63,7 +63,7 @@ def test_no_predictor_sees_the_records_own_label():
     other = labels.copy()
     other[5] = (labels[5] + 1) % 3
     observed = observe(RBF(2.0), y)
-    votes = [left_out._vote(observed, np.eye(3)[x])[5] for x in (labels, other)]
+    votes = [left_out._vote(observed, np.eye(3)[x], np.ones(len(x)))[5] for x in (labels, other)]
     np.testing.assert_allclose(votes[0], votes[1], atol=1e-5)
 
 
@@ -71,7 +71,7 @@ def test_calibration_is_the_maximum_of_the_penalised_likelihood():
     rng = np.random.default_rng(1)
     labels, predictions = rng.integers(0, 3, 60), rng.normal(size=(60, 3, 2))
     predictions[np.arange(60), labels] += 0.7
-    p, mean = left_out._calibrate(predictions, labels)
+    p, mean = left_out._calibrate(predictions, labels, np.ones(len(labels)))
 
     def objective(a, b):
         logits = predictions @ a + b

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
-from jgram.cli.options import Input, Listing, Missing, Observed, Page
+from jgram.cli.options import Engine, Input, Listing, Missing, Observed, Page
 from jgram.cli.process import CANNOT_TELL
 from jgram.cli.show import progress, say, say_error, say_json, say_view
 from jgram.cli.write import check_target, to_text, write_records
-from jgram.display import issues_view, suspects
+from jgram.display import Column, Line, finding_line, issues_view, suspects
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,6 +27,7 @@ def run(
     report: Annotated[str, Option(help="Column of reported labels.", rich_help_panel="Input")],
     source: Input,
     observed: Observed,
+    engine: Engine,
     listing: Listing,
     to_check: Annotated[
         int | None,
@@ -86,7 +87,14 @@ def run(
 
     _check_options(listing, images, image_column, plot)
     check_page(page)
-    with progress("looking for label issues"):
+    with progress("looking for label issues") as bar:
+        from jgram.cli.counted import by_cells
+
+        if by_cells(source, observed, engine):
+            whole = {
+                "--to-check": to_check, "--checked": checked, "--images": images, "--html": page,
+            }  # fmt: skip
+            return _run_counted(report, source, observed, engine, listing, whole, bar)
         from jgram.cli.images import read_images
         from jgram.cli.plots import draw_images
         from jgram.cli.read import kernel_of, kinds_of, listed, read_prepared
@@ -164,6 +172,58 @@ def run(
             if path is not None:
                 say(f"written: {path}", "dim")
     return CANNOT_TELL if undecided else 0
+
+
+def _run_counted(
+    report: str,
+    source: Input,
+    observed: Observed,
+    engine: Engine,
+    listing: Listing,
+    whole: Mapping[str, Any],
+    bar: Any,
+) -> int:
+    """Files of any size: distinct records are judged, and a second pass writes out the issues."""
+    from jgram.cli.counted_issues import find_in_cells, write_suspicious
+    from jgram.data import to_data
+
+    for option, given in whole.items():
+        if given is not None:
+            raise ValueError(f"{option}: expected one file, read as a whole, got {source.file}")
+    check_target(listing.out, (".csv",))
+    judged = find_in_cells(source, observed, report, engine, bar)
+    found, lines = judged.found, judged.lines(listing.limit)
+    if listing.out is not None:
+        write_suspicious(listing.out, source, judged)
+    if listing.as_json:
+        about = {"file": str(source.file), "observations": observed.observation}
+        record = {"schema": found.SCHEMA, "source": about | {"notes": judged.notes}}
+        say_json(to_text({**record, "cells": lines, **to_data(found)}))
+        if not found.informative:
+            say_error(found.conclusion)
+        return 0 if found.informative else CANNOT_TELL
+    view = [
+        Line(f"{found.counts.sum()} records, {len(found.classes)} classes"),
+        Line(found.observations),
+        *(Line(note, "dim") for note in judged.notes),
+        *map(finding_line, found.findings),
+        Line(found.conclusion, "bold"),
+        Line(),
+    ]
+    say_view([*view, _cells_table(lines)] if lines else view)
+    if listing.out is not None:
+        say(f"written: {listing.out}, in the order of the files", "dim")
+    return 0 if found.informative else CANNOT_TELL
+
+
+def _cells_table(lines: Sequence[Mapping[str, Any]]) -> list[Column]:
+    heads = {"records": False, "label": True, "suggested": True, "wrong": False}
+    heads |= {name: True for name in lines[0] if name not in heads}
+    shown = [{**line, "wrong": f"{line['wrong']:.0%}"} for line in lines]
+    return [
+        Column(name, ["" if line[name] is None else str(line[name]) for line in shown], is_name)
+        for name, is_name in heads.items()
+    ]
 
 
 def _check_options(

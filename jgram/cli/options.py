@@ -19,6 +19,7 @@ from typer.models import OptionInfo
 __all__ = [
     "AsJson",
     "Confidence",
+    "Engine",
     "Inference",
     "Input",
     "Listing",
@@ -80,7 +81,10 @@ Page = Annotated[
 class Input:
     """Input"""
 
-    file: Annotated[Path, Argument(help="CSV, TSV, Parquet or npz file.")]
+    file: Annotated[
+        Path,
+        Argument(help="CSV, TSV, Parquet, Arrow or npz file; a folder or '*.parquet' of any size."),
+    ]
     classes: Annotated[
         str | None,
         Option(help="All labels in order, comma-separated.", show_default="those reported"),
@@ -167,6 +171,19 @@ class Inference:
             min=1,
             show_default="found from the data with --order, else 1",
         ),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Engine:
+    """Files of any size"""
+
+    checkpoint: Annotated[
+        Path | None,
+        Option(help="Folder that keeps what was counted of each file: a killed run goes on."),
+    ] = None
+    scheduler: Annotated[
+        str | None, Option(help="Address of a Dask cluster whose workers count the files.")
     ] = None
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jgram.cli.options import Inference, Input, Observed, Page, Presentation, Reports
+from jgram.cli.options import Engine, Inference, Input, Observed, Page, Presentation, Reports
 from jgram.cli.process import CANNOT_TELL
 from jgram.cli.show import progress, say, say_error, say_json, say_view
 from jgram.display import ranking_view, to_json
@@ -20,6 +20,7 @@ def run(
     source: Input,
     observed: Observed,
     inference: Inference,
+    engine: Engine,
     presentation: Presentation,
     page: Page = None,
 ) -> int:
@@ -39,13 +40,13 @@ def run(
         raise ValueError("expected two or more --report to rank; score takes one")
     check_figure(presentation.plot)
     check_page(page)
-    with progress(f"ranking {len(report)} reports"):
+    with progress(f"ranking {len(report)} reports") as bar:
         import jax
 
         from jgram import rank_reports
         from jgram.cli.read import read_for_judging
 
-        given = read_for_judging(source, observed, report, inference)
+        given = read_for_judging(source, observed, report, inference, engine, bar)
         key = jax.random.key(inference.seed)
         found = rank_reports(
             given.reports, given.observations, given.kernel, key=key, **given.options

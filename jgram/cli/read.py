@@ -1,11 +1,12 @@
 """From a file to columns ready to be judged; imports JAX, so commands import it when they run."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from jgram.cli.options import Inference, Input, Missing, Observed
+from jgram.cli.counted import by_cells, read_cells_of
+from jgram.cli.options import Engine, Inference, Input, Missing, Observed
 from jgram.data import (
     check_aligned,
     check_observations,
@@ -67,9 +68,16 @@ def read_raw(source: Input, names: Sequence[str], **marks: str | None) -> dict[s
 
 
 def read_for_judging(
-    source: Input, observed: Observed, reports: Sequence[str], inference: Inference
+    source: Input,
+    observed: Observed,
+    reports: Sequence[str],
+    inference: Inference,
+    engine: Engine,
+    progress: Callable[[int, int], None],
 ) -> Given:
     """All that score and rank hand to the library."""
+    if by_cells(source, observed, engine, inference):
+        return _read_counted(source, observed, reports, inference, engine, progress)
     length, order = inference.block_length, inference.order
     if (length or 1) > 1 and order is None:
         raise ValueError(
@@ -99,6 +107,42 @@ def read_for_judging(
     observations = {name: columns[name] for name in observed.observation}
     kernel = kernel_of(observed.kernel, observed.bandwidth)
     return Given(labels, observations, kernel, options, about)
+
+
+def _read_counted(
+    source: Input,
+    observed: Observed,
+    reports: Sequence[str],
+    inference: Inference,
+    engine: Engine,
+    progress: Callable[[int, int], None],
+) -> Given:
+    """The same of files of any size: distinct records with counts."""
+    others = [name for name in (inference.weight, inference.group) if name]
+    counted, columns, _, notes = read_cells_of(source, observed, reports, others, engine, progress)
+    weights = counted.cells.counts
+    if inference.weight:
+        frequencies = check_observations(
+            columns[inference.weight], name=inference.weight, kind="numeric"
+        )
+        weights = weights * frequencies.values
+    labels = {name: columns[name] for name in reports}
+    options = {
+        "classes": listed(source.classes, labels[reports[0]]),
+        "missing": source.missing.value,
+        "abstain": _as_label(source.abstain, labels[reports[0]]),
+        "weights": weights,
+        "groups": columns[inference.group] if inference.group else None,
+        "confidence": inference.confidence,
+    }
+    about = {
+        "file": str(source.file),
+        "observations": observed.observation,
+        "seed": inference.seed,
+        "notes": notes,
+    }
+    observations = {name: columns[name] for name in observed.observation}
+    return Given(labels, observations, "delta", options, about)
 
 
 def read_prepared(

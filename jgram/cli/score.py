@@ -1,6 +1,6 @@
 """``jgram score``: one report, and how far the number may be trusted."""
 
-from jgram.cli.options import Inference, Input, Observed, Presentation, Reports
+from jgram.cli.options import Engine, Inference, Input, Observed, Presentation, Reports
 from jgram.cli.process import CANNOT_TELL
 from jgram.cli.show import progress, say, say_error, say_json, say_view
 from jgram.display import score_view, to_json
@@ -13,6 +13,7 @@ def run(
     source: Input,
     observed: Observed,
     inference: Inference,
+    engine: Engine,
     presentation: Presentation,
 ) -> int:
     """Score one report, and say how far the number may be trusted.
@@ -30,11 +31,11 @@ def run(
     if len(report) != 1:
         raise ValueError("expected one --report to score; rank takes several")
     check_figure(presentation.plot)
-    with progress("scoring"):
+    with progress("scoring") as bar:
         from jgram import score
         from jgram.cli.read import read_for_judging
 
-        given = read_for_judging(source, observed, report, inference)
+        given = read_for_judging(source, observed, report, inference, engine, bar)
         (labels,) = given.reports.values()
         found = score(labels, given.observations, given.kernel, name=report[0], **given.options)
         if presentation.plot:

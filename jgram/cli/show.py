@@ -2,11 +2,11 @@
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from jgram.display import Column, Line, View, room, table, visible
 
@@ -53,14 +53,25 @@ def say_view(view: View) -> None:
 
 
 @contextmanager
-def progress(task: str) -> Iterator[None]:
-    """On a terminal, what is being done and for how long; gone when it is done."""
+def progress(task: str) -> Iterator[Callable[[int, int], None]]:
+    """On a terminal, what is being done and for how long; gone when it is done.
+
+    Yields:
+        A function of how many files are read and how many there are, which shows a bar.
+    """
     console = Console(stderr=True)
     parts = SpinnerColumn("line"), TextColumn("{task.description}"), TimeElapsedColumn()
     shown = console.is_terminal and not console.is_dumb_terminal
     with Progress(*parts, console=console, transient=True, disable=not shown) as bar:
-        bar.add_task(task, total=None)
-        yield
+        number = bar.add_task(task, total=None)
+
+        def update(done: int, total: int) -> None:
+            spinner, words, elapsed = parts
+            count = TextColumn("{task.completed:.0f} of {task.total:.0f} files")
+            bar.columns = (spinner, words, BarColumn(), count, elapsed)
+            bar.update(number, completed=done, total=total)
+
+        yield update
 
 
 def _printable(text: str) -> str:

@@ -3,15 +3,13 @@
 import csv
 import errno
 import os
-import shutil
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["check_target", "to_text", "unfinished", "whole_file", "write_records"]
+from jgram.whole_file import unfinished, whole_file
 
-unfinished: set[Path] = set()  # what Ctrl-C has to remove
+__all__ = ["check_target", "to_text", "unfinished", "whole_file", "write_records"]
 
 
 def check_target(path: Path | None, suffixes: Sequence[str]) -> None:
@@ -37,34 +35,6 @@ def check_target(path: Path | None, suffixes: Sequence[str]) -> None:
         raise ValueError(f"{path}: there is no folder {path.parent}: make it first")
     if not os.access(path.parent, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path.parent))
-
-
-@contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
-    """A name beside the file to write to, which takes the file's name once all went well.
-
-    Args:
-        path: The file; what it held stays until then.
-
-    Yields:
-        The path to write to, of the same suffix.
-
-    Raises:
-        OSError: Of the file by its own name, a full disk for example.
-    """
-    target = Path(os.path.realpath(path))  # a link stays one
-    beside = target.with_name(f".{target.stem}-{os.getpid()}{target.suffix}")
-    unfinished.add(beside)
-    try:
-        yield beside
-        if target.exists():
-            shutil.copymode(target, beside)
-        os.replace(beside, target)
-    except OSError as error:
-        raise OSError(error.errno, error.strerror or str(error), str(path)) from None
-    finally:
-        beside.unlink(missing_ok=True)
-        unfinished.discard(beside)
 
 
 def to_text(record: Mapping[str, Any]) -> str:

@@ -25,6 +25,8 @@ __all__ = [
     "refuse_missing",
 ]
 
+_NARROW = 1 << 16  # so wide a range of integers is looked up in a table
+
 DROP_HINT = "fill them in, or drop those records with missing='drop' (--missing drop)"
 
 
@@ -468,6 +470,8 @@ def refuse_mixed(values: np.ndarray, name: str) -> None:
 
 def factorise(values: np.ndarray) -> tuple[list[Any], np.ndarray]:
     """Distinct values as sorted Python scalars, and the position of each value among them."""
+    if values.dtype.kind in "iu" and (found := _factorise_dense(values)) is not None:
+        return found
     if values.dtype.kind != "O":
         distinct, inverse = np.unique(values, return_inverse=True)
         if values.dtype.kind == "M":  # finer dates have no Python scalar
@@ -483,6 +487,21 @@ def factorise(values: np.ndarray) -> tuple[list[Any], np.ndarray]:
     position = {label: i for i, label in enumerate(labels)}
     inverse = np.fromiter((position[x] for x in values), np.intp, len(values))
     return [str(x) if isinstance(x, str) else x for x in labels], inverse
+
+
+def _factorise_dense(values: np.ndarray) -> tuple[list[Any], np.ndarray] | None:
+    """Integers of a narrow range, without sorting them; ``None`` where the range is wide."""
+    if len(values) == 0:
+        return None
+    low, high = int(values.min()), int(values.max())
+    if high - low > max(_NARROW, len(values)):
+        return None
+    unsigned = values.dtype == np.uint64  # which int64 does not hold
+    offsets = values - values.min() if unsigned else values.astype(np.int64) - low
+    used = np.zeros(high - low + 1, bool)
+    used[offsets] = True
+    place = np.cumsum(used, dtype=np.int32) - 1
+    return [int(x) + low for x in np.flatnonzero(used)], place[offsets]
 
 
 def in_order(values: Iterable[Any]) -> list[Any]:

@@ -16,7 +16,7 @@ import operator
 import re
 import sys
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +24,22 @@ import numpy as np
 
 from jgram.data.columns import cells
 
-__all__ = ["read_cells", "read_columns"]
+__all__ = [
+    "ARROW",
+    "PARQUET",
+    "TEXT",
+    "find_separator",
+    "make_reader",
+    "parse_cells",
+    "read_cells",
+    "read_columns",
+    "select",
+    "separator_of",
+]
 
-_TEXT = (".csv", ".tsv", ".txt")
-_PARQUET = (".parquet", ".pq")
-_ARROW = (".feather", ".arrow", ".ipc")
+TEXT = (".csv", ".tsv", ".txt")
+PARQUET = (".parquet", ".pq")
+ARROW = (".feather", ".arrow", ".ipc")
 _SEPARATORS = {",": ",", ";": ";", "\t": "tab", "|": "|"}
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?|[-+]?inf(inity)?", re.IGNORECASE)
 _INTEGER = re.compile(r"[-+]?(0|[1-9]\d*)")
@@ -83,10 +94,10 @@ def read_columns(
         if value == "":
             raise ValueError(f"{option}: expected a character, got none")
     path, source, suffix = _open(path)
-    if suffix in _TEXT:
-        separator = "\t" if separator in ("tab", r"\t") or suffix == ".tsv" else separator
+    if suffix in TEXT:
+        separator = separator_of(separator, suffix)
         return _read_text(path, source, names, separator, thousands, decimal, missing_values)
-    if suffix in (*_PARQUET, *_ARROW):
+    if suffix in (*PARQUET, *ARROW):
         return _read_arrow(path, source, suffix, names)
     if suffix == ".npz":
         return _read_npz(path, source, names)
@@ -118,11 +129,11 @@ def read_cells(path: str | Path, *, separator: str | None = None) -> dict[str, A
         ['135038', '135361']
     """
     path, source, suffix = _open(path)
-    if suffix in _TEXT:
-        separator = "\t" if separator in ("tab", r"\t") or suffix == ".tsv" else separator
+    if suffix in TEXT:
+        separator = separator_of(separator, suffix)
         header, rows, _ = _table(path, source, separator)
         return dict(zip(header, map(list, zip(*rows, strict=True)), strict=True))
-    if suffix in (*_PARQUET, *_ARROW):
+    if suffix in (*PARQUET, *ARROW):
         columns = _read_arrow(path, source, suffix, None)
         return {
             name: column.to_pylist()
@@ -173,18 +184,18 @@ def _read_text(
 ) -> dict[str, Any]:
     header, rows, separator = _table(path, source, separator)
     columns = {}
-    for name in _select(header, names, path):
+    for name in select(header, names, path):
         cells = list(map(operator.itemgetter(header.index(name)), rows))
-        columns[name] = _parse(cells, name, separator, thousands, decimal, missing_values)
+        columns[name] = parse_cells(cells, name, separator, thousands, decimal, missing_values)
     return columns
 
 
 def _table(path: str, source: Any, separator: str | None) -> tuple[list[str], list[list[str]], str]:
     """The names of a text file's columns, its rows of as many cells, and its separator."""
     lines = _lines(path, source)
-    separator = separator or _find_separator(lines, path)
+    separator = separator or find_separator(lines, path)
     try:
-        header, *rows = [row for row in _reader(lines, separator) if row] or [[]]
+        header, *rows = [row for row in make_reader(lines, separator) if row] or [[]]
     except (csv.Error, TypeError) as error:
         raise ValueError(f"{path}: cannot be read with separator {separator!r}: {error}") from None
     if not rows:
@@ -192,7 +203,7 @@ def _table(path: str, source: Any, separator: str | None) -> tuple[list[str], li
             f"{path}: expected a header and at least one record, got {len(header) > 0:d} lines"
         )
     if set(map(len, rows)) != {len(header)}:
-        reader = _reader(lines, separator)
+        reader = make_reader(lines, separator)
         row = next(row for row in reader if len(row) not in (0, len(header)))
         raise ValueError(
             f"{path}: expected {len(header)} fields as in the header, got {len(row)} in line "
@@ -202,7 +213,13 @@ def _table(path: str, source: Any, separator: str | None) -> tuple[list[str], li
     return header, rows, separator
 
 
-def _reader(lines: list[str], separator: str) -> Any:
+def separator_of(separator: str | None, suffix: str) -> str | None:
+    """The separator as it stands in the file, if it is told."""
+    return "\t" if separator in ("tab", r"\t") or suffix == ".tsv" else separator
+
+
+def make_reader(lines: Iterable[str], separator: str) -> Any:
+    """Rows of cells of lines of text."""
     return csv.reader(lines, delimiter=separator, skipinitialspace=separator != " ")
 
 
@@ -219,7 +236,7 @@ def _lines(path: str, source: Any) -> list[str]:
     return io.StringIO(text, newline="").readlines()  # str.splitlines would cut at U+2028 too
 
 
-def _find_separator(lines: list[str], path: str) -> str:
+def find_separator(lines: list[str], path: str) -> str:
     """The separator that cuts the first lines into equally many fields."""
     widths = {}
     for separator in _SEPARATORS:
@@ -232,7 +249,7 @@ def _find_separator(lines: list[str], path: str) -> str:
     return even[0] if even else max(_SEPARATORS, key=lambda s: "".join(lines[:1]).count(s))
 
 
-def _parse(
+def parse_cells(
     cells: list[str],
     name: str,
     separator: str,
@@ -246,7 +263,7 @@ def _parse(
         return numbers
     distinct = dict.fromkeys(cells)
     if 2 * len(distinct) < len(cells):  # what a column is depends on its distinct cells alone
-        parsed = _parse(list(distinct), name, separator, thousands, decimal, missing_values)
+        parsed = parse_cells(list(distinct), name, separator, thousands, decimal, missing_values)
         position = {cell: j for j, cell in enumerate(distinct)}
         return parsed[[position[cell] for cell in cells]]
     empty = [cell.strip() == "" or cell in missing_values for cell in cells]
@@ -320,7 +337,7 @@ def _integers(values: list[int | None]) -> np.ndarray:
 
 
 def _read_arrow(path: str, source: Any, suffix: str, names: Sequence[str] | None) -> dict[str, Any]:
-    what = "a Parquet" if suffix in _PARQUET else "an Arrow"
+    what = "a Parquet" if suffix in PARQUET else "an Arrow"
     try:
         from pyarrow import ArrowInvalid, ipc, parquet
     except ImportError:
@@ -328,14 +345,14 @@ def _read_arrow(path: str, source: Any, suffix: str, names: Sequence[str] | None
             f"{path}: reading {what} file takes pyarrow: pip install 'jgram[cli]'"
         ) from None
     try:
-        if suffix in _PARQUET:
+        if suffix in PARQUET:
             with parquet.ParquetFile(source) as file:
-                wanted = _select(file.schema_arrow.names, names, path)
+                wanted = select(file.schema_arrow.names, names, path)
                 table = file.read(columns=wanted)
         else:
             table = ipc.open_file(source if isinstance(source, io.BytesIO) else str(source))
             table = table.read_all()
-            table = table.select(wanted := _select(table.column_names, names, path))
+            table = table.select(wanted := select(table.column_names, names, path))
     except ArrowInvalid as error:
         raise ValueError(f"{path}: not {what} file: {str(error).splitlines()[0]}") from None
     if table.num_rows == 0:
@@ -355,10 +372,10 @@ def _read_npz(path: str, source: Any, names: Sequence[str] | None) -> dict[str, 
     if not zipfile.is_zipfile(source):
         raise ValueError(f"{path}: not an npz file")
     with np.load(source, allow_pickle=False) as archive:
-        return {name: archive[name] for name in _select(archive.files, names, path)}
+        return {name: archive[name] for name in select(archive.files, names, path)}
 
 
-def _select(present: Sequence[str], names: Sequence[str] | None, path: str) -> list[str]:
+def select(present: Sequence[str], names: Sequence[str] | None, path: str) -> list[str]:
     """The wanted names, each of which must be there exactly once."""
     wanted = list(present) if names is None else list(names)
     for name in wanted:

@@ -125,6 +125,7 @@ def encode_reports(
     num_classes: int | None = None,
     missing: Missing = "raise",
     abstain: Any = None,
+    weights: np.ndarray | None = None,
 ) -> EncodedReports:
     """Several reports of the same records as codes over one common class set.
 
@@ -135,6 +136,7 @@ def encode_reports(
         missing: ``"drop"`` leaves out the records in which any report is missing; ``"keep"`` keeps
             every record and gives a missing label the code -1, for comparisons pair by pair.
         abstain: The label that says "I do not answer"; see :func:`encode_labels`.
+        weights: Frequencies ``[n]``: how many records each one stands for.
 
     Returns:
         Codes int32 ``[n]`` by name, the classes, the rows kept, and warnings.
@@ -161,6 +163,7 @@ def encode_reports(
         missing=missing,
         abstain=abstain,
         identifiers=classes is not None or num_classes is not None,
+        weights=weights,
     )
 
 
@@ -251,6 +254,7 @@ def _encode(
     missing: Missing,
     abstain: Any,
     identifiers: bool = True,
+    weights: np.ndarray | None = None,
 ) -> EncodedReports:
     """Codes of all reports; columns that can only be identifiers are refused unless allowed."""
     if missing not in get_args(Missing):
@@ -275,8 +279,9 @@ def _encode(
 
     factors = {name: _factorise(labels, name) for name, labels in columns.items()}
     if not identifiers:
-        for name, (labels, inverse) in factors.items():
-            _refuse_identifiers(labels, len(inverse), name)
+        for name, (labels, _) in factors.items():
+            copies = columns[name].present if weights is None else weights[columns[name].present]
+            _refuse_identifiers(labels, int(copies.sum()), name)
     seen = in_order(dict.fromkeys(label for labels, _ in factors.values() for label in labels))
     declared = dict.fromkeys(label for labels in columns.values() for label in labels.declared)
     order = _class_order(

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from jgram.cells import fold
 from jgram.data.columns import block_columns, cells, column, factorise, named_columns
 from jgram.data.observations import part_names
 
@@ -56,6 +57,9 @@ def find_leaks(
 
 def _same(codes: np.ndarray, outcomes: np.ndarray) -> bool:
     both = (codes >= 0) & (outcomes >= 0)
-    pairs = np.unique(np.stack([codes[both], outcomes[both]]), axis=1)
-    classes = len(np.unique(pairs[0]))
-    return 2 <= classes == pairs.shape[1] == len(np.unique(pairs[1]))
+    if not both.any():
+        return False
+    columns = [codes[both], outcomes[both]]
+    pairs, _ = fold(columns, [int(column.max()) + 1 for column in columns])
+    classes = len(np.unique(pairs[:, 0]))
+    return 2 <= classes == len(pairs) == len(np.unique(pairs[:, 1]))

@@ -51,7 +51,11 @@ class Observations:
 
 
 def check_observations(
-    y: Any, *, name: str = "y", kind: Kind | Literal["auto"] = "auto"
+    y: Any,
+    *,
+    name: str = "y",
+    kind: Kind | Literal["auto"] = "auto",
+    records: float | int | None = None,
 ) -> Observations:
     """Observations as one finite array of known kind.
 
@@ -65,6 +69,7 @@ def check_observations(
         name: What error messages call the observations.
         kind: ``"auto"``, ``"categorical"``, ``"numeric"`` or ``"probability"`` (rows that sum
             to 1).
+        records: How many records the rows stand for, where they are frequent; ``n`` by default.
 
     Returns:
         Values, kind, outcome or column names, and warnings (constant columns, outcomes that
@@ -85,10 +90,10 @@ def check_observations(
     if check_aligned(columns) == 0:
         raise ValueError(f"{name}: expected at least one record, got none")
     if kind == "auto":
-        kind = _detect_kind(columns)
+        kind = _detect_kind(columns, records)
     title = listing(columns, quote=False)
     if kind == "categorical":
-        return _categorical(columns, title)
+        return _categorical(columns, title, records)
     blocks = {label: numeric(data, label) for label, data in columns.items()}
     names = tuple(part for label, block in blocks.items() for part in part_names(label, block))
     if not names:
@@ -144,7 +149,7 @@ def part_names(name: str, block: np.ndarray) -> list[str]:
     return [f"{name}[{', '.join(map(str, index))}]" for index in np.ndindex(block.shape[1:])]
 
 
-def numbers_as_text(distinct: Sequence[Any], n: int) -> str | None:
+def numbers_as_text(distinct: Sequence[Any], n: float | int) -> str | None:
     """An example where ``n`` cells of text are numbers, ``1.5``, ``19.1%`` or ``€ 1,50``.
 
     Whole numbers are codes, and a few numbers that repeat may be names.
@@ -162,7 +167,9 @@ def numbers_as_text(distinct: Sequence[Any], n: int) -> str | None:
 # --------------------------------------------------------------------------------------------
 
 
-def _detect_kind(columns: Mapping[str, Any]) -> Literal["categorical", "numeric"]:
+def _detect_kind(
+    columns: Mapping[str, Any], records: float | None
+) -> Literal["categorical", "numeric"]:
     kinds: dict[bool, str] = {}
     for label, given in _parts(columns):
         values, declared = given.values, given.declared
@@ -171,7 +178,7 @@ def _detect_kind(columns: Mapping[str, Any]) -> Literal["categorical", "numeric"
                 f"{label}: expected numbers or categories, got the complex {show(values.flat[0])}: "
                 "pass the real and imaginary parts as two columns"
             )
-        if (text := numbers_as_text(*_texts(values))) is not None:
+        if (text := numbers_as_text(*_texts(values, records))) is not None:
             raise ValueError(
                 f"{label}: expected categories or numbers, got {text!r}, a number written as text: "
                 "convert the column to numbers"
@@ -198,11 +205,12 @@ def _parts(columns: Mapping[str, Any]) -> Iterator[tuple[str, Column]]:
             yield label, Column(values, present)
 
 
-def _texts(values: np.ndarray) -> tuple[list[Any], int]:
-    return list(dict.fromkeys(values.flat)) if kind_of(values) == "text" else [], values.size
+def _texts(values: np.ndarray, records: float | None) -> tuple[list[Any], float | int]:
+    texts = list(dict.fromkeys(values.flat)) if kind_of(values) == "text" else []
+    return texts, values.size if records is None else records
 
 
-def _categorical(columns: Mapping[str, Any], name: str) -> Observations:
+def _categorical(columns: Mapping[str, Any], name: str, records: float | None) -> Observations:
     factors = []
     for label, data in columns.items():
         array, present = cells(data, label)
@@ -229,11 +237,12 @@ def _categorical(columns: Mapping[str, Any], name: str) -> Observations:
         labels = [labels for labels, _ in factors]
         outcomes = [tuple(labels[j][code] for j, code in enumerate(row)) for row in joint]
     warnings = ()
+    size = len(codes) if records is None else records
     if len(outcomes) == 1:
         warnings = (f"{name}: every record has the outcome {show(outcomes[0])}",)
-    elif 2 * len(outcomes) > len(codes):
+    elif 2 * len(outcomes) > size:
         warnings = (
-            f"{name}: {len(outcomes)} distinct outcomes in {len(codes)} records hardly repeat: "
+            f"{name}: {len(outcomes)} distinct outcomes in {size:g} records hardly repeat: "
             "bucket numbers (--bins 4) or use a kernel for numbers",
         )
     return Observations(codes.astype(np.int32).ravel(), "categorical", tuple(outcomes), warnings)

@@ -1,0 +1,304 @@
+"""Unique records with counts: all that scores of categories ever need of a file of any size.
+
+For categorical reports and observations the distinct records ``(x_1, .., x_k, y)``, each with the
+number of times it occurs, are sufficient: passed on as ``weights``, which are frequencies
+everywhere, they give the scores, standard errors and tests of the records themselves. Parts of
+the data are counted apart and merged *by label*: each part has its own vocabulary, so that nobody
+has to read everything once to agree on codes, and a label that only the last part holds is no
+special case.
+
+:func:`merge` is associative and commutative, with equal results whatever the order: vocabularies
+and cells are kept sorted. Counts are int64.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+__all__ = [
+    "Cells",
+    "Fold",
+    "count",
+    "fold",
+    "merge",
+    "objects",
+    "recode",
+    "representatives",
+    "row_keys",
+]
+
+_DENSE = 1 << 16  # so many cells are counted in an array, occupied or not
+_LARGEST_KEY = 1 << 62
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Distinct records of named columns, each with its count.
+
+    Attributes:
+        labels: Name of a column to its labels, sorted.
+        codes: ``[cells, columns]`` int32 positions among the labels, -1 where missing; sorted rows.
+        counts: ``[cells]`` int64, at least 1.
+    """
+
+    labels: Mapping[str, tuple[Any, ...]]
+    codes: np.ndarray
+    counts: np.ndarray
+
+    @property
+    def num_records(self) -> int:
+        """How many records were counted."""
+        return int(self.counts.sum())
+
+    def table(self) -> dict[str, np.ndarray]:
+        """The columns ``[cells]``: records without repeats. Objects, ``None`` where missing.
+
+        Integers and bools without gaps are in their own type.
+
+        Example:
+            >>> cells = merge([count({"x": [0, 1, 0]}, {"x": ("no", "yes")})])
+            >>> cells.table()["x"].tolist(), cells.counts.tolist()
+            (['no', 'yes'], [2, 1])
+        """
+        columns = {}
+        for j, (name, labels) in enumerate(self.labels.items()):
+            values = objects(labels)[self.codes[:, j]]
+            kinds = set(map(type, values))
+            columns[name] = np.array(values.tolist()) if kinds in ({int}, {bool}) else values
+        return columns
+
+
+class Fold(NamedTuple):
+    """Which records are alike: those of one cell.
+
+    Attributes:
+        first: ``[cells]``, the first record of each cell, increasing.
+        cell: ``[n]``, the cell of every record.
+    """
+
+    first: np.ndarray
+    cell: np.ndarray
+
+
+def objects(labels: Sequence[Any]) -> np.ndarray:
+    """Labels as objects with ``None`` at the end, where the code -1 finds it."""
+    values = np.empty(len(labels) + 1, object)
+    values[:-1] = labels
+    return values
+
+
+def count(codes: Mapping[str, Any], labels: Mapping[str, Sequence[Any]]) -> Cells:
+    """Records of one part as cells.
+
+    Args:
+        codes: Name to codes ``[n]``, -1 where missing.
+        labels: Name to the labels of the codes, distinct; used or not.
+
+    Returns:
+        :class:`Cells`.
+
+    Example:
+        >>> count({"x": [1, 1, -1]}, {"x": ("no", "yes")}).counts.tolist()
+        [1, 2]
+    """
+    columns = [np.asarray(column) for column in codes.values()]
+    found, counts = fold(columns, [len(labels[name]) for name in codes])
+    return _sorted(list(codes), [tuple(labels[name]) for name in codes], found, counts)
+
+
+def merge(parts: Sequence[Cells]) -> Cells:
+    """Cells of several parts together, by label.
+
+    Args:
+        parts: Of the same columns; one or more.
+
+    Returns:
+        :class:`Cells`.
+
+    Example:
+        >>> one = count({"x": [0, 0]}, {"x": ("b",)})
+        >>> two = count({"x": [0, 1]}, {"x": ("b", "a")})
+        >>> both = merge([one, two])
+        >>> both.labels["x"], both.counts.tolist()
+        (('a', 'b'), [1, 3])
+    """
+    names = list(parts[0].labels)
+    vocabularies, columns = [], []
+    for j, name in enumerate(names):
+        place: dict[Any, int] = {}
+        recoded = []
+        for part in parts:
+            keys = map(_key, part.labels[name])
+            codes = np.array([place.setdefault(key, len(place)) for key in keys] + [-1], np.int32)
+            recoded.append(codes[part.codes[:, j]])
+        vocabularies.append(tuple(label for _, label in place))
+        columns.append(np.concatenate(recoded))
+    counts = np.concatenate([part.counts for part in parts])
+    found, counts = fold(columns, [len(labels) for labels in vocabularies], counts)
+    return _sorted(names, vocabularies, found, counts)
+
+
+def recode(
+    cells: Cells, places: Mapping[str, np.ndarray], labels: Mapping[str, Sequence[Any]]
+) -> Cells:
+    """Cells under other labels; cells that are alike then become one.
+
+    Args:
+        cells: Cells.
+        places: Name to the new code of every old one, and of -1 at the end.
+        labels: Name to the new labels.
+
+    Example:
+        >>> cells = count({"x": [0, 1, 1]}, {"x": ("1", "1.0")})
+        >>> recode(cells, {"x": np.array([0, 0, -1])}, {"x": (1,)}).counts.tolist()
+        [3]
+    """
+    columns = [places[name][cells.codes[:, j]] for j, name in enumerate(cells.labels)]
+    found, counts = fold(columns, [len(labels[name]) for name in cells.labels], cells.counts)
+    return _sorted(list(cells.labels), [tuple(labels[n]) for n in cells.labels], found, counts)
+
+
+def fold(
+    codes: Sequence[np.ndarray], sizes: Sequence[int], counts: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Distinct rows of columns of codes, and how often each occurs.
+
+    Args:
+        codes: Columns ``[n]`` of ints, -1 where missing.
+        sizes: The number of codes of each column.
+        counts: int64 ``[n]``, how many records each row stands for; 1 by default.
+
+    Returns:
+        Rows int32 ``[cells, columns]`` in lexicographic order, and their counts int64.
+
+    Example:
+        >>> rows, counts = fold([np.array([1, 0, 1]), np.array([0, 0, 0])], [2, 1])
+        >>> rows.tolist(), counts.tolist()
+        ([[0, 0], [1, 0]], [1, 2])
+    """
+    keys, size = _keys(codes, sizes)
+    if keys is None:
+        rows, cell = np.unique(np.stack(codes, axis=1), axis=0, return_inverse=True)
+        found = _sums(cell.ravel(), len(rows), counts)
+    else:
+        if size <= max(_DENSE, 4 * len(keys)):
+            found = _sums(keys, size, counts)
+            occupied = np.flatnonzero(found)
+            found = found[occupied]
+        else:
+            occupied, cell = np.unique(keys, return_inverse=True)
+            found = _sums(cell, len(occupied), counts)
+        shape = [size + 1 for size in sizes]
+        rows = np.stack(np.unravel_index(occupied, shape), axis=1) - 1
+    return rows.astype(np.int32), found
+
+
+def representatives(codes: Sequence[np.ndarray], sizes: Sequence[int]) -> Fold:
+    """The first record of every cell, cells in order of appearance, and the cell of every record.
+
+    Args:
+        codes: Columns ``[n]`` of ints, -1 where missing.
+        sizes: The number of codes of each column.
+
+    Example:
+        >>> found = representatives([np.array([1, 0, 1, 0])], [2])
+        >>> found.first.tolist(), found.cell.tolist()
+        ([0, 1], [0, 1, 0, 1])
+    """
+    keys, size = _keys(codes, sizes)
+    if keys is None:
+        keys = np.unique(np.stack(codes, axis=1), axis=0, return_inverse=True)[1].ravel()
+        size = int(keys.max()) + 1
+    n = len(keys)
+    if size > max(_DENSE, 4 * n):
+        _, keys = np.unique(keys, return_inverse=True)
+        size = int(keys.max()) + 1
+    first = np.full(size, n, np.int64)
+    first[keys[::-1]] = np.arange(n - 1, -1, -1)  # of equal positions the last one stays
+    order = np.argsort(first, kind="stable")[: np.count_nonzero(first < n)]
+    place = np.empty(size, np.int32 if n < 2**31 else np.int64)
+    place[order] = np.arange(len(order))
+    return Fold(first[order], place[keys])
+
+
+def row_keys(codes: Sequence[np.ndarray], sizes: Sequence[int]) -> np.ndarray:
+    """One number ``[n]`` for every row of columns of codes, in their lexicographic order.
+
+    Args:
+        codes: Columns ``[n]`` of ints, -1 where missing.
+        sizes: The number of codes of each column.
+
+    Raises:
+        ValueError: More combinations than 64 bits count.
+
+    Example:
+        >>> row_keys([np.array([0, 1]), np.array([-1, 1])], [2, 2])
+        array([3, 8])
+    """
+    keys, size = _keys(codes, sizes)
+    if keys is None:
+        raise ValueError(f"expected fewer than 2**62 combinations of labels, got {size}")
+    return keys.astype(np.int64)
+
+
+# --------------------------------------------------------------------------------------------
+
+
+def _key(label: Any) -> tuple[bool, Any]:
+    """What tells labels apart: ``True`` is not 1, but 1.0 is."""
+    return isinstance(label, bool), label
+
+
+def _keys(codes: Sequence[np.ndarray], sizes: Sequence[int]) -> tuple[np.ndarray | None, int]:
+    """One number a row, in the rows' lexicographic order, and their bound; None where too large."""
+    size = 1
+    for each in sizes:
+        size *= each + 1
+    if size > _LARGEST_KEY:
+        return None, size
+    kind = np.int32 if size < 2**31 else np.int64
+    keys = codes[0].astype(kind)
+    keys += 1
+    for column, each in zip(codes[1:], sizes[1:], strict=True):
+        keys *= each + 1
+        keys += column.astype(kind, copy=False)
+        keys += 1
+    return keys, size
+
+
+def _sums(cell: np.ndarray, size: int, counts: np.ndarray | None) -> np.ndarray:
+    if counts is None:
+        return np.bincount(cell, minlength=size)
+    found = np.zeros(size, np.int64)
+    np.add.at(found, cell, counts)
+    return found
+
+
+def _sorted(
+    names: Sequence[str], labels: Sequence[tuple[Any, ...]], rows: np.ndarray, counts: np.ndarray
+) -> Cells:
+    """Cells over sorted vocabularies without labels that nobody uses."""
+    rows, kept = rows.copy(), {}
+    for j, (name, vocabulary) in enumerate(zip(names, labels, strict=True)):
+        used = np.zeros(len(vocabulary) + 1, bool)
+        used[rows[:, j]] = True
+        order = _in_order(vocabulary, np.flatnonzero(used[:-1]))
+        place = np.full(len(vocabulary) + 1, -1, np.int32)
+        place[order] = np.arange(len(order))
+        rows[:, j] = place[rows[:, j]]
+        kept[name] = tuple(vocabulary[i] for i in order)
+    order = np.lexsort(rows.T[::-1])
+    return Cells(kept, rows[order], counts[order])
+
+
+def _in_order(vocabulary: Sequence[Any], used: np.ndarray) -> list[int]:
+    """Positions of the labels that are used, sorted; by type first where types have no order."""
+    try:
+        return sorted(used.tolist(), key=lambda i: vocabulary[i])
+    except TypeError:
+        return sorted(
+            used.tolist(),
+            key=lambda i: (type(vocabulary[i]).__name__, repr(vocabulary[i])),
+        )

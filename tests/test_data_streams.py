@@ -1,0 +1,344 @@
+"""Files of any size: the same records as by the reader of one file, whatever their edges."""
+
+import datetime
+import gzip
+import itertools
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import ipc
+from pyarrow import parquet as pq
+
+from jgram.data import count_batches, count_files, counting, list_files, read_columns, streams
+from jgram.data.checkpoint import Checkpoint
+from jgram.data.columns import column, factorise
+from jgram.data.counting import quantile_edges, read_long
+from jgram.data.streams import Reading
+
+ROOT = Path(__file__).parents[1]
+
+
+def rows_of(columns):
+    """Records of columns of any container, ``None`` where missing."""
+    parts = []
+    for name, data in columns.items():
+        given = column(data, name)
+        labels, codes = factorise(given.values)  # as classes are named
+        values = iter([labels[code] for code in codes])
+        parts.append([next(values) if here else None for here in given.present])
+    return list(zip(*parts, strict=True))
+
+
+def counted(cells):
+    rows = rows_of(cells.table())
+    return dict(zip(rows, cells.counts.tolist(), strict=True))
+
+
+def typed_table(n=90):
+    rng = np.random.default_rng(0)
+
+    def gaps(values):
+        return [None if rng.random() < 0.1 else x for x in values]
+
+    days = [datetime.date(2024, 1, int(k)) for k in rng.integers(1, 4, n)]
+    return pa.table(
+        {
+            "text": gaps(rng.choice(["a", "b", "é"], n)),
+            "whole": gaps(rng.integers(-2, 3, n).tolist()),
+            "large": pa.array(rng.integers(2**40, 2**40 + 3, n)),
+            "float": gaps((rng.integers(0, 3, n) * 1.0).tolist()),
+            "bool": gaps((rng.random(n) < 0.5).tolist()),
+            "day": days,
+            "category": pa.array(gaps(rng.choice(["x", "y"], n))).dictionary_encode(),
+        }
+    )
+
+
+def write_parts(table, folder, cuts, suffix=".parquet", group=7):
+    folder.mkdir(exist_ok=True)
+    for i, (start, stop) in enumerate(itertools.pairwise([0, *cuts, len(table)])):
+        part, path = table.slice(start, stop - start), folder / f"part-{i}{suffix}"
+        if suffix == ".parquet":
+            pq.write_table(part, path, row_group_size=group)
+        else:
+            with ipc.new_file(path, part.schema) as writer:
+                writer.write_table(part.combine_chunks(), max_chunksize=11)
+    return folder
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
+def test_a_folder_holds_the_records_of_the_file(tmp_path, suffix):
+    table = typed_table()
+    path = tmp_path / f"whole{suffix}"
+    write_parts(table, tmp_path / "one", [], suffix)
+    (tmp_path / "one" / f"part-0{suffix}").rename(path)
+    expected = Counter(rows_of(read_columns(path)))
+    folder = write_parts(table, tmp_path / "many", [10, 10, 70], suffix)  # an empty file too
+    names = tuple(table.column_names)
+    for source in (path, folder, f"{folder}/*{suffix}"):
+        assert counted(count_files(source, Reading(names)).cells) == expected
+    table = table.drop_columns(["text"]).set_column(1, "large", table["large"].cast(pa.uint64()))
+    found = count_batches(table.to_batches(13), ["large", "whole"])
+    assert sum(counted(found).values()) == 90
+
+
+TEXTS = {
+    "plain": "x,y\na,1\nb,2\na,1\n,2\nNA,NA\n",
+    "codes": "x,y\n007,1\n012,2\n007,1.5\n",
+    "late": "x,y\n" + "1,a\n" * 9 + "2,b\n" + "1,a\n" * 9 + "late,c\n",
+    "quoted": 'x,y\n"a, b", 1\n a,"1"\n\n"c\nd",2\n',
+    "decimals": "x;y\n1,5;a\n2,5;b\n1,5;a\n",
+    "marks": "x,y\nskip,1\na,-\nb,2\n",
+    "unicode": "x,y\né,1\ne\u2028f,2\n",
+}
+OPTIONS = {"decimals": {"decimal": ","}, "marks": {"missing_values": ("skip",)}}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize("how", ["plain", "gzip", "utf-16"])
+def test_text_means_what_it_means_in_one_file(tmp_path, monkeypatch, name, how):
+    monkeypatch.setattr(streams, "_TEXT_BATCH", 3)
+    header, *lines = TEXTS[name].splitlines(keepends=True)
+    cut = len(lines) // 2 if name != "quoted" else 2
+    parts = [lines[:cut], lines[cut:]]
+    (tmp_path / "many").mkdir()
+
+    def write(path, text):
+        data = text.encode("utf-16" if how == "utf-16" else "utf-8")
+        zipped = path.with_name(path.name + ".gz")
+        (zipped if how == "gzip" else path).write_bytes(
+            gzip.compress(data) if how == "gzip" else data
+        )
+        return zipped if how == "gzip" else path
+
+    whole = write(tmp_path / "whole.csv", TEXTS[name])
+    for i, part in enumerate(parts):
+        write(tmp_path / "many" / f"{i}.csv", header + "".join(part))
+    options = OPTIONS.get(name, {})
+    expected = Counter(rows_of(read_columns(whole, ["y", "x"], **options)))
+    for source in (whole, tmp_path / "many"):
+        found = count_files(source, Reading(("y", "x"), **options))
+        assert counted(found.cells) == expected
+        long = read_long(source, Reading(("y", "x"), **options))
+        assert rows_of(long) == rows_of(read_columns(whole, ["y", "x"], **options))
+
+
+def test_records_that_lack_a_value_go_if_they_are_to(tmp_path):
+    folder = write_parts(typed_table(), tmp_path / "many", [40])
+    found = count_files(folder, Reading(("text", "whole"), drop=True))
+    every = count_files(folder, Reading(("text", "whole")))
+    expected = {row: n for row, n in counted(every.cells).items() if None not in row}
+    assert counted(found.cells) == expected
+    assert found.dropped == 90 - sum(expected.values())
+
+
+def one_column(folder, name, values, column_name="x"):
+    folder.mkdir(exist_ok=True)
+    pq.write_table(pa.table({column_name: values}), folder / name)
+
+
+def test_what_cannot_be_counted_is_refused_in_one_line(tmp_path, monkeypatch):
+    def refused(source, *words, names=("x",), error=ValueError):
+        with pytest.raises(error) as caught:
+            count_files(source, Reading(names))
+        message = str(caught.value)
+        assert "\n" not in message
+        for word in words:
+            assert word in message
+
+    (tmp_path / "empty").mkdir()
+    refused(tmp_path / "empty", "empty", "got none")
+    refused(str(tmp_path / "*.parquet"), "files that match, got none")
+    refused(tmp_path / "nowhere.csv", error=FileNotFoundError)
+    one_column(tmp_path / "mixed", "a.parquet", [1])
+    (tmp_path / "mixed" / "b.csv").write_text("x\n1\n")
+    refused(tmp_path / "mixed", "a.parquet and b.csv", "one format")
+    one_column(tmp_path / "lacking", "a.parquet", ["u"])
+    one_column(tmp_path / "lacking", "b.parquet", ["u"], "z")
+    refused(tmp_path / "lacking", "b.parquet", "column 'x'")
+    one_column(tmp_path / "types", "a.parquet", [1])
+    one_column(tmp_path / "types", "b.parquet", ["1"])
+    refused(tmp_path / "types", "x: expected values of one type", "1 and '1'")
+    one_column(tmp_path / "cut", "a.parquet", ["u"] * 100)
+    path = tmp_path / "cut" / "a.parquet"
+    path.write_bytes(path.read_bytes()[:-20])
+    refused(tmp_path / "cut", "a.parquet: not a whole Parquet file")
+    (tmp_path / "cut.csv.gz").write_bytes(gzip.compress(b"x\n" + b"1\n" * 9999)[:-9])
+    refused(tmp_path / "cut.csv.gz", "cut.csv.gz: expected a whole gzip file")
+    (tmp_path / "wide.csv").write_text("x,y\n1,2\n1\n")
+    refused(tmp_path / "wide.csv", "wide.csv: expected 2 fields", "got 1")
+    (tmp_path / "latin.csv").write_bytes(b"x,y\n\xe9,1\n")
+    refused(tmp_path / "latin.csv", "latin.csv: expected UTF-8", "0xe9")
+    (tmp_path / "void.csv").write_text("x,y\n")
+    refused(tmp_path / "void.csv", "at least one record")
+    one_column(tmp_path / "lists", "a.parquet", [[1, 2]])
+    refused(tmp_path / "lists", "a.parquet: x: expected one value a record, got list")
+    monkeypatch.setattr(counting, "MOST_CELLS", 50)
+    one_column(tmp_path / "ids", "a.parquet", list(range(100)))
+    refused(tmp_path / "ids", "x: expected categories that repeat", "--bins")
+
+
+def test_folders_are_read_in_depth_without_hidden_files(tmp_path):
+    for name in ("b/2.parquet", "a/1.parquet", "_SUCCESS", ".hidden/3.parquet", "a/note.md"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("")
+    assert [path.name for path in list_files(tmp_path)] == ["1.parquet", "2.parquet"]
+
+
+class Future:
+    def __init__(self, value):
+        self.value = value
+
+    def result(self):
+        return self.value
+
+
+def test_any_map_counts_alike(tmp_path):
+    folder = write_parts(typed_table(), tmp_path / "many", [20, 50])
+    reading, done = Reading(("text", "bool")), []
+    expected = counted(count_files(folder, reading).cells)
+    with ThreadPoolExecutor(2) as pool:
+        for mapped in (pool.map, lambda f, items: [Future(f(item)) for item in items]):
+            found = count_files(
+                folder, reading, map=mapped, progress=lambda *both: done.append(both)
+            )
+            assert counted(found.cells) == expected
+    assert done == 2 * [(1, 3), (2, 3), (3, 3)]
+
+
+def test_buckets_are_cut_at_quantiles_of_a_uniform_sample(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    table = pa.table({"x": rng.normal(size=3000), "word": ["a"] * 3000})
+    folder = write_parts(table, tmp_path / "many", [100, 2000], group=800)
+    (tmp_path / "text.csv").write_text("x,word\n" + "".join(f"{x},a\n" for x in table["x"]))
+    reading, bins = Reading(("x", "word")), {"x": 4, "word": 4}
+    expected = np.quantile(table["x"], [0.25, 0.5, 0.75])
+    for source in (folder, tmp_path / "text.csv"):
+        edges, size = quantile_edges(source, bins, reading)
+        assert (list(edges), size) == (["x"], 3000)
+        np.testing.assert_allclose(edges["x"], expected, rtol=1e-12)
+        found = count_files(source, Reading(("x", "word"), edges=edges)).cells
+        assert counted(found) == {(k, "a"): 750 for k in range(4)}
+    monkeypatch.setattr(counting, "SAMPLED", 200)
+    once, size = quantile_edges(folder, bins, reading)
+    assert size == 200
+    assert once == quantile_edges(folder, bins, reading)[0]
+    assert once != quantile_edges(folder, bins, reading, seed=1)[0]
+    medians = [quantile_edges(folder, {"x": 2}, reading, seed=s)[0]["x"][0] for s in range(40)]
+    # Of a uniform sample of 200 the median errs by 1.25 / sqrt(200) = .09.
+    assert abs(np.mean(medians) - expected[1]) < 0.05
+    assert 0.05 < np.std(medians) < 0.13
+
+
+def test_buckets_hold_no_gaps(tmp_path):
+    one_column(tmp_path / "gaps", "a.parquet", [1.0, None, 2.0, 3.0])
+    reading = Reading(("x",), edges={"x": (1.5,)})
+    with pytest.raises(ValueError, match=r"a\.parquet: x: 1 values missing"):
+        count_files(tmp_path / "gaps", reading)
+    found = count_files(tmp_path / "gaps", Reading(("x",), edges={"x": (1.5,)}, drop=True))
+    assert counted(found.cells) == {(0,): 1, (1,): 2}
+
+
+# Killed runs ------------------------------------------------------------------------------------
+
+KILLED = """
+import os, signal, sys
+from jgram.data import Reading, count_files
+def dying(function, items):
+    for i, item in enumerate(items):
+        if i == 2:
+            {}
+        yield function(item)
+count_files(sys.argv[1], Reading(("text", "whole", "day")), map=dying, checkpoint=sys.argv[2])
+"""
+
+
+def run_killed(end, *arguments):
+    return subprocess.run(
+        [sys.executable, "-c", KILLED.format(end), *map(str, arguments)],
+        env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def test_a_killed_run_goes_on(tmp_path):
+    folder, kept = write_parts(typed_table(), tmp_path / "many", [20, 50, 60]), tmp_path / "kept"
+    reading = Reading(("text", "whole", "day"))
+    expected = counted(count_files(folder, reading).cells)
+    died = run_killed("os.kill(os.getpid(), signal.SIGKILL)", folder, kept)
+    assert died.returncode == -signal.SIGKILL
+    (kept / ".half-1.arrow").write_bytes(b"half")  # what a kill while writing leaves
+    assert len(list(kept.glob("[!.]*.arrow"))) == 2
+    counted_now = []
+
+    def counting(function, items):
+        for item in items:
+            counted_now.append(item.name)
+            yield function(item)
+
+    found = count_files(folder, reading, map=counting, checkpoint=kept)
+    assert counted(found.cells) == expected
+    assert counted_now == ["part-2.parquet", "part-3.parquet"]
+    assert not list(kept.glob(".*"))
+    # What is corrupt, foreign, or of a file that changed, is counted anew.
+    checkpoint = Checkpoint.of(kept, reading)
+    places = [checkpoint.place(checkpoint.identity(folder / f"part-{i}.parquet")) for i in range(4)]
+    places[0].write_bytes(places[0].read_bytes()[:-30])
+    places[1].write_bytes(places[3].read_bytes())
+    os.utime(folder / "part-2.parquet", (1, 1))
+    counted_now.clear()
+    found = count_files(folder, reading, map=counting, checkpoint=kept)
+    assert counted(found.cells) == expected
+    assert counted_now == [f"part-{i}.parquet" for i in range(3)]
+    counted_now.clear()
+    other = Reading(("text", "whole"))
+    assert counted(count_files(folder, other, map=counting, checkpoint=kept).cells) == counted(
+        count_files(folder, other).cells
+    )
+    assert len(counted_now) == 4
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ValueError, match="expected a folder for checkpoints"):
+        count_files(folder, reading, checkpoint=tmp_path / "file")
+
+
+def test_a_full_disk_leaves_no_half_checkpoint(tmp_path):
+    folder, kept = write_parts(typed_table(), tmp_path / "many", [20, 50, 60]), tmp_path / "kept"
+    full = (
+        "import resource, signal as s; s.signal(s.SIGXFSZ, s.SIG_IGN); "
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))"
+    )
+    died = run_killed(full, folder, kept)
+    assert died.returncode == 1
+    assert "OSError" in died.stderr.splitlines()[-1]
+    assert len(list(kept.iterdir())) == 2
+
+
+@pytest.mark.thorough
+def test_processes_count_alike(tmp_path):
+    folder = write_parts(typed_table(), tmp_path / "many", [20, 50])
+    reading = Reading(("text", "bool"))
+    expected = counted(count_files(folder, reading).cells)
+    with ProcessPoolExecutor(2) as pool:
+        assert counted(count_files(folder, reading, map=pool.map).cells) == expected
+
+
+@pytest.mark.thorough
+def test_the_page_shows_a_query_of_duckdb_that_runs(tmp_path, monkeypatch):
+    pytest.importorskip("duckdb")
+    table = typed_table().select(["text", "bool", "category"])
+    table = table.rename_columns(["doctor", "coder", "crp"])
+    folder = write_parts(table, tmp_path / "visits", [20, 50])
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "bench" / "SCALE.md").read_text()
+    (code,) = (part for part in page.split("```")[1::2] if "import duckdb" in part)
+    found: dict = {}
+    exec(code.removeprefix("python"), found)
+    expected = count_files(folder, Reading(("doctor", "coder", "crp"))).cells
+    assert counted(found["cells"]) == counted(expected)
