@@ -10,12 +10,14 @@ import threading
 import time
 from pathlib import Path
 
+import jsonschema
 import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import csv as pc
 from pyarrow import parquet as pq
 
+from jgram import schema
 from jgram.cli import counted, main
 from tests.test_cells import assert_equal
 
@@ -68,6 +70,7 @@ def judged(capsys, *arguments):
     code, out, err = run(capsys, *arguments, "--json")
     assert code == 0, err
     found = json.loads(out)
+    jsonschema.validate(found, schema(found["schema"].split("/")[1]))
     return found.pop("source"), found
 
 
@@ -151,6 +154,8 @@ def test_issues_of_a_folder_are_those_of_the_file(folder, capsys, tmp_path, sour
             assert row[name] == same[name]
         assert float(row["wrong"]) == pytest.approx(float(same["wrong"]), rel=1e-9)
     assert f"about {len(found)} of" in many[1]
+    _, listing = judged(capsys, "issues", folder / source, *options)
+    assert listing["number"] == len(found)
     for option in (("--to-check", "5"), ("--out", tmp_path / "out.json")):
         code, _, err = run(capsys, "issues", folder / source, *options, *option)
         assert (code, err.count("\n")) == (2, 1)

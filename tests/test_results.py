@@ -165,7 +165,7 @@ def test_the_table_needs_neither_rich_nor_typer(found):
 # Versions and refusals ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", [*KINDS, "demo"])
+@pytest.mark.parametrize("name", results.SCHEMAS)
 def test_the_schemas_in_the_package_are_those_of_the_classes(name):
     """``python -m tests.test_results`` writes them anew; a change after a release is a version."""
     jsonschema.Draft202012Validator.check_schema(jgram.schema(name))
