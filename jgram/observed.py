@@ -22,6 +22,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
+from jax.tree_util import Partial
 
 from jgram.arrays import HIGHEST, Array, Float, is_concrete, report_matrix
 from jgram.determinant import (
@@ -639,11 +640,19 @@ def _mapped(kernel: Any, points: Array, matrix: Any, batch: int) -> Array:
     return jax.lax.map(one, parts).reshape(count * size, -1)[: len(points)]
 
 
-def _pairs(kernel: Any) -> Any:
-    """A function from two blocks of points to a block of the kernel."""
+def _pairs(kernel: Any) -> Partial:
+    """A function from two blocks of points to a block of the kernel, and a pytree as the kernel is.
+
+    It is handed on as an argument, never closed over: JAX caches what it traced of a function by
+    the function's identity, and a local one's may be that of another which is gone.
+    """
+    return Partial(_kernel_block, kernel)
+
+
+def _kernel_block(kernel: Any, first: Array, second: Array) -> Array:
     if hasattr(kernel, "block"):
-        return kernel.block
-    return jax.vmap(jax.vmap(kernel, in_axes=(None, 0)), in_axes=(0, None))
+        return kernel.block(first, second)
+    return jax.vmap(jax.vmap(kernel, in_axes=(None, 0)), in_axes=(0, None))(first, second)
 
 
 def _pad(values: Array, length: int, mode: str) -> Array:
@@ -666,6 +675,25 @@ def _by_platform(tiled: Any, kernel: Any, points: Array, *arrays: Array) -> Any:
     return jax.lax.platform_dependent(points, *arrays, cuda=of(CUDA_TILE), default=of(TILE))
 
 
+@partial(jax.checkpoint, prevent_cse=False, static_argnums=5)
+def _gram_tile(pairs: Partial, points: Array, z: Array, i: Array, j: Array, size: int) -> Array:
+    values = pairs(_block(points, i, size), _block(points, j, size)).astype(z.dtype)
+    right = jnp.matmul(values, _block(z, j, size), precision=HIGHEST)
+    part = jnp.matmul(_block(z, i, size).T, right, precision=HIGHEST)
+    return jnp.where(i == j, 0.5, 1.0) * (part + part.T)
+
+
+@partial(jax.checkpoint, prevent_cse=False, static_argnums=6)
+def _pass_tile(
+    pairs: Partial, points: Array, z: Array, weights: Array, i: Array, j: Array, size: int
+) -> tuple[Array, Array, Array]:
+    values = pairs(_block(points, i, size), _block(points, j, size)).astype(z.dtype)
+    right = jnp.matmul(values, _block(z, j, size), precision=HIGHEST)
+    left = jnp.matmul(values.T, _block(z, i, size), precision=HIGHEST)
+    rows = jnp.matmul(values**2, _block(weights, j, size), precision=HIGHEST)
+    return right, jnp.where(i == j, 0.0, 1.0) * left, jnp.dot(_block(weights, i, size), rows)
+
+
 @partial(jax.jit, static_argnames="block_size")
 def _tiled_gram(kernel: Any, points: Array, z: Array, block_size: int | None) -> Array:
     """``z^T K z`` over the tiles on and above the diagonal."""
@@ -678,16 +706,9 @@ def _tiled_gram(kernel: Any, points: Array, z: Array, block_size: int | None) ->
     points, z = _pad(points, blocks * size, "edge"), _pad(z, blocks * size, "constant")
     first, second = np.triu_indices(blocks)
 
-    @partial(jax.checkpoint, prevent_cse=False)
-    def tile(points: Array, z: Array, i: Array, j: Array) -> Array:
-        values = pairs(_block(points, i, size), _block(points, j, size)).astype(z.dtype)
-        right = jnp.matmul(values, _block(z, j, size), precision=HIGHEST)
-        part = jnp.matmul(_block(z, i, size).T, right, precision=HIGHEST)
-        return jnp.where(i == j, 0.5, 1.0) * (part + part.T)
-
     def add(carry: tuple[Array, Array], ij: tuple[Array, Array]) -> tuple[Any, None]:
         total, lost = carry  # compensated: the tiles of a large n are many
-        part = tile(points, z, *ij) - lost
+        part = _gram_tile(pairs, points, z, *ij, size) - lost
         new = total + part
         return (new, (new - total) - part), None
 
@@ -710,17 +731,9 @@ def _tiled_pass(
     points, z = _pad(points, blocks * size, "edge"), _pad(z, blocks * size, "constant")
     weights = _pad(weights, blocks * size, "constant")
 
-    @partial(jax.checkpoint, prevent_cse=False)
-    def tile(points: Array, z: Array, i: Array, j: Array) -> tuple[Array, Array, Array]:
-        values = pairs(_block(points, i, size), _block(points, j, size)).astype(z.dtype)
-        right = jnp.matmul(values, _block(z, j, size), precision=HIGHEST)
-        left = jnp.matmul(values.T, _block(z, i, size), precision=HIGHEST)
-        rows = jnp.matmul(values**2, _block(weights, j, size), precision=HIGHEST)
-        return right, jnp.where(i == j, 0.0, 1.0) * left, jnp.dot(_block(weights, i, size), rows)
-
     def add(carry: tuple[Array, Array], ij: tuple[Array, Array]) -> tuple[Any, None]:
         (product, norm), (i, j) = carry, ij
-        right, left, square = tile(points, z, i, j)
+        right, left, square = _pass_tile(pairs, points, z, weights, i, j, size)
         product = product.at[i].add(right).at[j].add(left)
         return (product, norm + jnp.where(i == j, 1.0, 2.0) * square), None
 

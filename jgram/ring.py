@@ -21,6 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+from jax.tree_util import Partial
 
 from jgram.arrays import HIGHEST, Array, ArrayLike, Float, Shaped, is_concrete
 
@@ -216,6 +217,20 @@ def _rows(blocks: Array, n: int) -> Array:
     return blocks.reshape(-1, blocks.shape[-1])[:n]
 
 
+@partial(jax.checkpoint, prevent_cse=False)
+def _tile_of(
+    pairs: Partial, own: Any, guest: Any, i: Array, j: Array
+) -> tuple[Array, Array, Array]:
+    """What a tile gives the own rows, the guest's and the norm; ``pairs`` is no closure's, as in
+    :mod:`jgram.observed`."""
+    (points, columns), (there, others) = (own[0][i], own[1][i]), (guest[0][j], guest[1][j])
+    values = pairs(points, there).astype(columns.dtype)
+    right = jnp.matmul(values, others[:, :-1], precision=HIGHEST)
+    left = jnp.matmul(values.T, columns[:, :-1], precision=HIGHEST)
+    squares = jnp.matmul(values**2, others[:, -1], precision=HIGHEST)
+    return right, left, jnp.dot(columns[:, -1], squares, precision=HIGHEST)
+
+
 def _meet(
     pairs: PairsOf,
     own: tuple[Array, Array],
@@ -232,18 +247,9 @@ def _meet(
     """
     dtype = own[1].dtype
 
-    @partial(jax.checkpoint, prevent_cse=False)
-    def tile(own: Any, guest: Any, i: Array, j: Array) -> tuple[Array, Array, Array]:
-        (points, columns), (there, others) = (own[0][i], own[1][i]), (guest[0][j], guest[1][j])
-        values = pairs(points, there).astype(dtype)
-        right = jnp.matmul(values, others[:, :-1], precision=HIGHEST)
-        left = jnp.matmul(values.T, columns[:, :-1], precision=HIGHEST)
-        squares = jnp.matmul(values**2, others[:, -1], precision=HIGHEST)
-        return right, left, jnp.dot(columns[:, -1], squares, precision=HIGHEST)
-
     def add(sums: Any, each: Any) -> tuple[Any, None]:
         (mine, theirs, norm), (i, j, forth, back) = sums, each
-        right, left, square = tile(own, guest, i, j)
+        right, left, square = _tile_of(Partial(pairs), own, guest, i, j)
         mine, theirs = mine.at[i].add(forth * right), theirs.at[j].add(back * left)
         return (mine, theirs, norm + (forth + back) * square), None
 
