@@ -22,6 +22,7 @@ from experiments.sample_size import positional_determinant, rankings
 from experiments.statistics import mean_interval
 from experiments.verdicts import verdict
 from jgram import simulate
+from jgram.arrays import pytree
 from jgram.determinant import log_determinant
 from jgram.simulate import policies
 
@@ -41,7 +42,7 @@ SETTINGS = [
 ]
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class FourierRBF:
     """``exp(-(y - y')^2 / bandwidth^2)`` of numbers, exact to 1e-15, with explicit features.

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any
+from dataclasses import fields, is_dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -51,6 +52,7 @@ __all__ = [
     "float64",
     "infer_num_classes",
     "is_concrete",
+    "pytree",
     "report_matrix",
     "rows",
 ]
@@ -88,6 +90,57 @@ def rows(y: Shaped[ArrayLike, "n ..."]) -> Float[Array, "n k"]:
     if not jnp.issubdtype(y.dtype, jnp.floating):
         y = y.astype(jnp.result_type(float))
     return y.reshape(y.shape[0], -1)
+
+
+_Class = TypeVar("_Class")
+
+
+def pytree(cls: type[_Class]) -> type[_Class]:
+    """Register a dataclass as a pytree; fields with the metadata ``static`` are its structure.
+
+    ``jax.tree_util.register_dataclass`` does so too, but to JAX 0.10 two such classes of as many
+    fields are the same structure: ``jit`` then takes what it compiled for one kernel for another's,
+    whenever their hashes fall together. Here the class is part of the structure, and so are the
+    classes of the dataclasses in its fields, however those were registered.
+
+    Example:
+        >>> from dataclasses import dataclass
+        >>> @pytree
+        ... @dataclass(frozen=True)
+        ... class Metres:
+        ...     length: float
+        >>> @pytree
+        ... @dataclass(frozen=True)
+        ... class Feet:
+        ...     length: float
+        >>> jax.tree.structure(Metres(1.0)) == jax.tree.structure(Feet(1.0))
+        False
+    """
+    names: dict[bool, list[str]] = {True: [], False: []}
+    for field in fields(cls):  # type: ignore[arg-type]
+        names[bool(field.metadata.get("static"))].append(field.name)
+    static, data = names[True], names[False]
+
+    def structure(node: Any) -> tuple[Any, ...]:
+        inside = [getattr(node, name) for name in data]
+        kinds = tuple(type(part) if is_dataclass(part) else None for part in inside)
+        return kinds, *(getattr(node, name) for name in static)
+
+    def flatten(node: Any) -> tuple[list[Any], Any]:
+        return [getattr(node, name) for name in data], structure(node)
+
+    def flatten_with_keys(node: Any) -> tuple[list[Any], Any]:
+        parts = [(jax.tree_util.GetAttrKey(name), getattr(node, name)) for name in data]
+        return parts, structure(node)
+
+    def unflatten(structure: Any, parts: Any) -> Any:
+        node = object.__new__(cls)  # parts may be anything: no checks
+        for name, part in zip((*data, *static), (*parts, *structure[1:]), strict=True):
+            object.__setattr__(node, name, part)
+        return node
+
+    jax.tree_util.register_pytree_with_keys(cls, flatten_with_keys, unflatten, flatten)
+    return cls
 
 
 def infer_num_classes(x_hat: Any, num_classes: int | None) -> int:

@@ -31,7 +31,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jgram.arrays import HIGHEST, Array, ArrayLike, Float, Int, Key, Shaped, is_concrete, rows
+from jgram.arrays import (
+    HIGHEST,
+    Array,
+    ArrayLike,
+    Float,
+    Int,
+    Key,
+    Shaped,
+    is_concrete,
+    pytree,
+    rows,
+)
 
 __all__ = [
     "FEATURE_BLOCKS",
@@ -68,7 +79,7 @@ class Kernel(Protocol):
     def __call__(self, y1: Any, y2: Any, /) -> Any: ...
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class Delta:
     """The delta kernel ``K(y, y') = 1[y = y']`` on integer outcomes (Definition 4.1).
@@ -131,7 +142,7 @@ class Delta:
         return self.num_outcomes
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class Linear:
     """The inner product of features, ``K(y, y') = <f(y), f(y')>`` (section 4.3, example 1).
@@ -162,7 +173,7 @@ class Linear:
         return f"linear(feature_map={inner})" if self.feature_map else "linear"
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class PseudoPosterior:
     """The inner product of posteriors, ``K(y, y') = <y, y'>`` with ``y[c] = Pr[x = c | y]``.
@@ -201,7 +212,7 @@ class PseudoPosterior:
         return rows(y)
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class RBF:
     """The Gaussian kernel ``K(y, y') = exp(-||y - y'||^2 / bandwidth^2)`` (section 4.3, example 2).
@@ -256,7 +267,7 @@ class RBF:
         return jnp.ones(len(points), points.dtype)
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class RandomFeatures:
     """Random Fourier features: an explicit, streamable approximation of a Gaussian kernel.

@@ -22,9 +22,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
-from jax.tree_util import Partial
 
-from jgram.arrays import HIGHEST, Array, Float, is_concrete, report_matrix
+from jgram.arrays import HIGHEST, Array, Float, is_concrete, pytree, report_matrix
 from jgram.determinant import (
     Elimination,
     eliminate_gram,
@@ -161,7 +160,7 @@ class _Explicit:
         raise NotImplementedError
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class Codes(_Explicit):
     """Integer outcomes ``codes[n]`` of ``num_outcomes`` under the delta kernel."""
@@ -233,7 +232,7 @@ class Codes(_Explicit):
         return jnp.sum(self.sums(ones[:, None]) ** 2)
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class Features(_Explicit):
     """Features ``[n, m]`` whose inner products are the kernel."""
@@ -288,7 +287,7 @@ class Features(_Explicit):
         return jnp.sum(jnp.matmul(self.features.T, weighted, precision=HIGHEST) ** 2)
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class Mapped(_Explicit):
     """Points ``[n, ...]`` and a kernel with features, made anew in every pass, batch by batch.
@@ -322,7 +321,7 @@ class Mapped(_Explicit):
         """``K(y_n, y_n)``, ``[n]``."""
         if hasattr(self.kernel, "squares"):
             return self.kernel.squares(self.points).astype(self.dtype)
-        lengths = _mapped(self.kernel, self.points, None, self._batch)
+        lengths = _mapped(_Held(self.kernel), self.points, None, self._batch)
         return lengths[:, 0].astype(self.dtype)
 
     @property
@@ -336,11 +335,11 @@ class Mapped(_Explicit):
 
     def sums(self, z: Any) -> Array:
         """``z^T features``, ``[k, m]``."""
-        return _mapped_sums(self.kernel, self.points, jnp.asarray(z, self.dtype), self._batch)
+        return _mapped_sums(_Held(self.kernel), self.points, jnp.asarray(z, self.dtype), self._batch)
 
     def project(self, matrix: Any) -> Array:
         """``features matrix``."""
-        return _mapped(self.kernel, self.points, jnp.asarray(matrix, self.dtype), self._batch)
+        return _mapped(_Held(self.kernel), self.points, jnp.asarray(matrix, self.dtype), self._batch)
 
     def block(self, first: Any, second: Any) -> Array:
         """The kernel between two sets of records, given by their indices or slices."""
@@ -368,7 +367,7 @@ class Mapped(_Explicit):
         return max(1, BATCH // self.num_features)
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class Pairs:
     """Points ``[n, ...]`` and a kernel of pairs, as the kernel's ``prepare`` left them.
@@ -396,7 +395,7 @@ class Pairs:
         """``K(y_n, y_n)``, ``[n]``."""
         if hasattr(self.kernel, "squares"):
             return self.kernel.squares(self.points)
-        pairs = _pairs(self.kernel)
+        pairs = _Held(self.kernel)
         return jax.vmap(lambda point: pairs(point[None], point[None])[0, 0])(self.points)
 
     @property
@@ -410,13 +409,13 @@ class Pairs:
 
     def block(self, first: Any, second: Any) -> Array:
         """The kernel between two sets of records, given by their indices or slices."""
-        return _pairs(self.kernel)(self.points[first], self.points[second])
+        return _Held(self.kernel)(self.points[first], self.points[second])
 
     def gram(self, z: Any) -> Array:
         """``z^T K z``, ``[k, k]``."""
         if self.mesh is not None:
             return _ring_gram(self.mesh, self, place(self.mesh, jnp.asarray(z)))
-        return _tiled_gram(self.kernel, self.points, jnp.asarray(z), self.block_size)
+        return _tiled_gram(_Held(self.kernel), self.points, jnp.asarray(z), self.block_size)
 
     def product(self, z: Any) -> Array:
         """``K z``, ``[n, k]``."""
@@ -428,7 +427,7 @@ class Pairs:
         weights = jnp.ones(self.size, z.dtype) if weights is None else jnp.asarray(weights, z.dtype)
         if self.mesh is not None:
             return _ring_pass(self.mesh, self, place(self.mesh, z), place(self.mesh, weights))
-        return _tiled_pass(self.kernel, self.points, z, weights, self.block_size)
+        return _tiled_pass(_Held(self.kernel), self.points, z, weights, self.block_size)
 
     def class_gram(self, x_hat: Any, num_classes: int, weights: Any = None) -> Array:
         """The Gram matrix ``[d, d]`` of reports."""
@@ -606,8 +605,25 @@ def norm_of_spread(spread: Array, squares: Array, weights: Array, row_sums: Arra
     return centred + 2 * total * (weights @ rows**2) - (total * mean) ** 2
 
 
+@pytree
+@dataclass(frozen=True)
+class _Held:
+    """A kernel as an argument of what is compiled, told from others (:func:`jgram.arrays.pytree`).
+
+    Called with two blocks of points it gives a block of the kernel.
+    """
+
+    kernel: Any
+
+    def __call__(self, first: Array, second: Array) -> Array:
+        if hasattr(self.kernel, "block"):
+            return self.kernel.block(first, second)
+        each = jax.vmap(self.kernel, in_axes=(None, 0))
+        return jax.vmap(each, in_axes=(0, None))(first, second)
+
+
 @partial(jax.jit, static_argnames="batch")
-def _mapped_sums(kernel: Any, points: Array, z: Array, batch: int) -> Array:
+def _mapped_sums(held: _Held, points: Array, z: Array, batch: int) -> Array:
     """``z^T features`` over batches of records; the last one is filled up with rows of zeros."""
     size = min(batch, len(points))
     count = -(-len(points) // size)
@@ -617,42 +633,27 @@ def _mapped_sums(kernel: Any, points: Array, z: Array, batch: int) -> Array:
     ]
 
     def add(total: Array, part: tuple[Array, Array]) -> tuple[Array, None]:
-        features = kernel.features(part[0]).astype(z.dtype)
+        features = held.kernel.features(part[0]).astype(z.dtype)
         return total + jnp.matmul(part[1].T, features, precision=HIGHEST), None
 
-    m = jax.eval_shape(kernel.features, points[:1]).shape[1]
+    m = jax.eval_shape(held.kernel.features, points[:1]).shape[1]
     return jax.lax.scan(add, jnp.zeros((z.shape[1], m), z.dtype), (parts[0], parts[1]))[0]
 
 
 @partial(jax.jit, static_argnames="batch")
-def _mapped(kernel: Any, points: Array, matrix: Any, batch: int) -> Array:
+def _mapped(held: _Held, points: Array, matrix: Any, batch: int) -> Array:
     """``features matrix``, or squared lengths of features without one, over batches of records."""
     size = min(batch, len(points))
     count = -(-len(points) // size)
     parts = _pad(points, count * size, "edge").reshape(count, size, *points.shape[1:])
 
     def one(part: Array) -> Array:
-        features = kernel.features(part)
+        features = held.kernel.features(part)
         if matrix is None:
             return jnp.sum(features**2, axis=1, keepdims=True)
         return jnp.matmul(features.astype(matrix.dtype), matrix, precision=HIGHEST)
 
     return jax.lax.map(one, parts).reshape(count * size, -1)[: len(points)]
-
-
-def _pairs(kernel: Any) -> Partial:
-    """A function from two blocks of points to a block of the kernel, and a pytree as the kernel is.
-
-    It is handed on as an argument, never closed over: JAX caches what it traced of a function by
-    the function's identity, and a local one's may be that of another which is gone.
-    """
-    return Partial(_kernel_block, kernel)
-
-
-def _kernel_block(kernel: Any, first: Array, second: Array) -> Array:
-    if hasattr(kernel, "block"):
-        return kernel.block(first, second)
-    return jax.vmap(jax.vmap(kernel, in_axes=(None, 0)), in_axes=(0, None))(first, second)
 
 
 def _pad(values: Array, length: int, mode: str) -> Array:
@@ -664,11 +665,11 @@ def _block(values: Array, index: Array, size: int) -> Array:
     return jax.lax.dynamic_slice_in_dim(values, index * size, size)
 
 
-def _by_platform(tiled: Any, kernel: Any, points: Array, *arrays: Array) -> Any:
+def _by_platform(tiled: Any, pairs: _Held, points: Array, *arrays: Array) -> Any:
     """``tiled`` in tiles of the size that suits the platform it is compiled for."""
 
     def of(size: int) -> Any:
-        return lambda *arguments: tiled(kernel, *arguments, block_size=size)
+        return lambda *arguments: tiled(pairs, *arguments, block_size=size)
 
     if len(points) <= TILE:
         return of(TILE)(points, *arrays)
@@ -676,7 +677,7 @@ def _by_platform(tiled: Any, kernel: Any, points: Array, *arrays: Array) -> Any:
 
 
 @partial(jax.checkpoint, prevent_cse=False, static_argnums=5)
-def _gram_tile(pairs: Partial, points: Array, z: Array, i: Array, j: Array, size: int) -> Array:
+def _gram_tile(pairs: _Held, points: Array, z: Array, i: Array, j: Array, size: int) -> Array:
     values = pairs(_block(points, i, size), _block(points, j, size)).astype(z.dtype)
     right = jnp.matmul(values, _block(z, j, size), precision=HIGHEST)
     part = jnp.matmul(_block(z, i, size).T, right, precision=HIGHEST)
@@ -685,7 +686,7 @@ def _gram_tile(pairs: Partial, points: Array, z: Array, i: Array, j: Array, size
 
 @partial(jax.checkpoint, prevent_cse=False, static_argnums=6)
 def _pass_tile(
-    pairs: Partial, points: Array, z: Array, weights: Array, i: Array, j: Array, size: int
+    pairs: _Held, points: Array, z: Array, weights: Array, i: Array, j: Array, size: int
 ) -> tuple[Array, Array, Array]:
     values = pairs(_block(points, i, size), _block(points, j, size)).astype(z.dtype)
     right = jnp.matmul(values, _block(z, j, size), precision=HIGHEST)
@@ -695,13 +696,12 @@ def _pass_tile(
 
 
 @partial(jax.jit, static_argnames="block_size")
-def _tiled_gram(kernel: Any, points: Array, z: Array, block_size: int | None) -> Array:
+def _tiled_gram(pairs: _Held, points: Array, z: Array, block_size: int | None) -> Array:
     """``z^T K z`` over the tiles on and above the diagonal."""
     if block_size is None:
-        return _by_platform(_tiled_gram, kernel, points, z)
+        return _by_platform(_tiled_gram, pairs, points, z)
     size = min(block_size, len(points))
     blocks = -(-len(points) // size)
-    pairs = _pairs(kernel)
     # Padding repeats the last observation (any kernel is defined there) with weight 0.
     points, z = _pad(points, blocks * size, "edge"), _pad(z, blocks * size, "constant")
     first, second = np.triu_indices(blocks)
@@ -719,15 +719,14 @@ def _tiled_gram(kernel: Any, points: Array, z: Array, block_size: int | None) ->
 
 @partial(jax.jit, static_argnames="block_size")
 def _tiled_pass(
-    kernel: Any, points: Array, z: Array, weights: Array, block_size: int | None
+    pairs: _Held, points: Array, z: Array, weights: Array, block_size: int | None
 ) -> KernelPass:
     """``K z`` and ``w^T K^2 w`` (squared entry by entry): tile ``(i, j)`` serves ``(j, i)`` too."""
     if block_size is None:
-        return _by_platform(_tiled_pass, kernel, points, z, weights)
+        return _by_platform(_tiled_pass, pairs, points, z, weights)
     n = len(points)
     size = min(block_size, n)
     blocks = -(-n // size)
-    pairs = _pairs(kernel)
     points, z = _pad(points, blocks * size, "edge"), _pad(z, blocks * size, "constant")
     weights = _pad(weights, blocks * size, "constant")
 
@@ -745,10 +744,10 @@ def _tiled_pass(
 
 @partial(jax.jit, static_argnames="mesh")
 def _ring_gram(mesh: Mesh, observed: Pairs, z: Array) -> Array:
-    return ring_gram(mesh, _pairs(observed.kernel), observed.points, z, observed.block_size)
+    return ring_gram(mesh, _Held(observed.kernel), observed.points, z, observed.block_size)
 
 
 @partial(jax.jit, static_argnames="mesh")
 def _ring_pass(mesh: Mesh, observed: Pairs, z: Array, weights: Array) -> KernelPass:
-    pairs = _pairs(observed.kernel)
+    pairs = _Held(observed.kernel)
     return KernelPass(*ring_pass(mesh, pairs, observed.points, z, weights, observed.block_size))

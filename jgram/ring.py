@@ -21,7 +21,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
-from jax.tree_util import Partial
 
 from jgram.arrays import HIGHEST, Array, ArrayLike, Float, Shaped, is_concrete
 
@@ -30,7 +29,7 @@ __all__ = ["flat_mesh", "place", "ring_gram", "ring_pass"]
 AXIS = "records"
 
 PairsOf = Callable[[Array, Array], Array]
-"""From two blocks of points to the block ``[n1, n2]`` of the kernel between them."""
+"""From two blocks of points to the block ``[n1, n2]`` of the kernel between them; a pytree."""
 
 
 def flat_mesh(mesh: Mesh) -> Mesh:
@@ -92,7 +91,8 @@ def ring_pass(
 
     Example:
         >>> mesh = flat_mesh(jax.make_mesh((1,), ("devices",)))
-        >>> product, norm = ring_pass(mesh, jnp.outer, jnp.arange(3.0), jnp.eye(3), jnp.ones(3))
+        >>> outer = jax.tree_util.Partial(jnp.outer)
+        >>> product, norm = ring_pass(mesh, outer, jnp.arange(3.0), jnp.eye(3), jnp.ones(3))
         >>> product[2], float(norm)
         (Array([0., 2., 4.], dtype=float32), 25.0)
     """
@@ -123,7 +123,8 @@ def ring_gram(
 
     Example:
         >>> mesh = flat_mesh(jax.make_mesh((1,), ("devices",)))
-        >>> ring_gram(mesh, jnp.outer, jnp.arange(3.0), jnp.ones((3, 1)))
+        >>> outer = jax.tree_util.Partial(jnp.outer)
+        >>> ring_gram(mesh, outer, jnp.arange(3.0), jnp.ones((3, 1)))
         Array([[9.]], dtype=float32)
     """
     size = block_size or _tile(mesh)
@@ -219,7 +220,7 @@ def _rows(blocks: Array, n: int) -> Array:
 
 @partial(jax.checkpoint, prevent_cse=False)
 def _tile_of(
-    pairs: Partial, own: Any, guest: Any, i: Array, j: Array
+    pairs: PairsOf, own: Any, guest: Any, i: Array, j: Array
 ) -> tuple[Array, Array, Array]:
     """What a tile gives the own rows, the guest's and the norm; ``pairs`` is no closure's, as in
     :mod:`jgram.observed`."""
@@ -249,7 +250,7 @@ def _meet(
 
     def add(sums: Any, each: Any) -> tuple[Any, None]:
         (mine, theirs, norm), (i, j, forth, back) = sums, each
-        right, left, square = _tile_of(Partial(pairs), own, guest, i, j)
+        right, left, square = _tile_of(pairs, own, guest, i, j)
         mine, theirs = mine.at[i].add(forth * right), theirs.at[j].add(back * left)
         return (mine, theirs, norm + (forth + back) * square), None
 

@@ -11,11 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jgram.arrays import HIGHEST, Array, ArrayLike, Float, Key, Shaped
+from jgram.arrays import HIGHEST, Array, ArrayLike, Float, Key, Shaped, pytree
 from jgram.kernels import (
     RandomFeatures,
     frozen_sample,
@@ -28,7 +27,7 @@ from jgram.kernels import (
 __all__ = ["MultiscaleRBF", "TableKernel", "ledoit_wolf"]
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class MultiscaleRBF:
     """The mean of four Gaussian kernels, of bandwidths ``b``, ``b/2``, ``b/4`` and ``b/8``.
@@ -89,7 +88,7 @@ class MultiscaleRBF:
         return self.bandwidth
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class TableKernel:
     """A weighted sum of :class:`MultiscaleRBF` kernels of linear views of a table.

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import jgram
+from jgram.arrays import pytree
 from tests import oracles
 
 N, D = 40, 3
@@ -34,7 +35,7 @@ def laplacian(a, b):
     return jnp.exp(-distance)
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class Cosine:
     """A kernel without a bandwidth: the cosine of the angle between two vectors."""
@@ -47,7 +48,7 @@ class Cosine:
         return rows / jnp.linalg.norm(rows, axis=1, keepdims=True)
 
 
-@jax.tree_util.register_dataclass
+@jax.tree_util.register_dataclass  # as somebody else's kernel may be
 @dataclass(frozen=True)
 class Laplacian:
     """A kernel that is not smooth, ``exp(-|y - y'|_1 / scale)``; the scale is read from ``y``."""

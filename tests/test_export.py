@@ -20,6 +20,7 @@ import pytest
 import jgram
 from jgram import (
     annotators,
+    approximation,
     attack,
     contrasts,
     dependence,
@@ -29,6 +30,7 @@ from jgram import (
     kernels,
     scores,
     simulate,
+    streams,
 )
 from jgram.annotators import posterior
 from jgram.arrays import float64
@@ -208,6 +210,7 @@ EAGER = {
     "simulate.sweeps.sweep", "simulate.sweeps.sweep_records", "simulate.sweeps.tidy",
     "hosts", "ring",  # tests/test_ring.py exports the ring for eight devices
     "contrasts.payoffs_alone", "simclr.train.embed_path", "simclr.train.train_path",
+    "approximation", "streams", "kernels.mixture_features",
 }  # fmt: skip
 
 
@@ -263,6 +266,10 @@ def front_doors(directory):
     jgram.label_issues(X_HAT, NUMBERS)
     ring = observe(kernels.RBF(3.0), NUMBERS, mesh=jax.make_mesh((1,), ("records",)))
     ring.gram(NUMBERS), ring.product(NUMBERS)
+    drawn = approximation.approximate(TableKernel.of(NUMBERS.astype(float)), NUMBERS)
+    approximation.leave_blocks_out(drawn, REPORTS, **CLASSES)
+    drawn.product(NUMBERS), drawn.gram(NUMBERS), drawn.squares
+    streams.stream_payoffs([(REPORTS, np.asarray(OUTCOMES))], kernels.Delta(5), **CLASSES)
     jgram.noise_floor(KEY, X_HAT, NUMBERS, kernels.RBF(3.0), draws=2)
     jgram.noise_floor(KEY, X_HAT, OUTCOMES, "delta", draws=2)
     jgram.bootstrap(KEY, X_HAT, NUMBERS, kernels.RBF(3.0), draws=2)

@@ -1,5 +1,8 @@
 """Kernels: the paper's constants, the median heuristic, explicit features."""
 
+import itertools
+from dataclasses import dataclass
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,7 +12,8 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 import jgram
 from jgram.kernels import describe
-from tests.components import KERNELS, NUMBERS, N
+from jgram.observed import _Held, observe
+from tests.components import KERNELS, NUMBERS, Laplacian, N
 
 
 @pytest.mark.parametrize("name", KERNELS)
@@ -95,3 +99,22 @@ def test_resolve_freezes_what_is_read_from_the_data():
 def test_bad_input_is_refused(call, message, unchecked):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_kernels_of_as_many_fields_are_never_taken_for_each_other():
+    """Not even those that were registered with JAX's own ``register_dataclass``."""
+    held = [observe(kernel, NUMBERS) for kernel in (jgram.RBF(2.0), Laplacian(2.0), Other(2.0))]
+    structures = [jax.tree.structure(one) for one in held]
+    assert len({*structures}) == len(held)
+    assert all(a != b for a, b in itertools.combinations(structures, 2))
+    inside = [jax.tree.structure(_Held(one.kernel)) for one in held]
+    assert all(a != b for a, b in itertools.combinations(inside, 2))
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Other:
+    scale: float
+
+    def __call__(self, y1, y2):
+        return jnp.exp(-jnp.max(jnp.abs(y1 - y2)) / self.scale)
