@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[1]
 COMMAND = typer.main.get_command(app)
 
 
-@pytest.mark.parametrize("name", sorted({*COMMANDS} - {"encode"}))
+@pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_every_option_stands_in_a_group(name):
     options = [one for one in COMMAND.commands[name].params if one.param_type_name == "option"]
     loose = [one.name for one in options if not one.rich_help_panel and one.name != "help"]

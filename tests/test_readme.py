@@ -2,13 +2,16 @@
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 import warnings
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet as pq
 
 import jgram
 from jgram.cli import main
@@ -43,6 +46,10 @@ def folder(tmp_path_factory):
         test_result=said(0.1), blood_sugar=truth + rng.normal(0, 0.3, 150).round(3),
         age=rng.integers(20, 80, 150),
     )  # fmt: skip
+    (folder / "years").mkdir()
+    columns = {"ann": said(0.1), "bob": said(0.3), "test_result": said(0.1).astype(str)}
+    for year in ("2024", "2025"):
+        pq.write_table(pa.table(columns), folder / "years" / f"{year}.parquet")
     walk = rng.normal(size=150).cumsum()
     months = [f"{2000 + month // 12}-{month % 12 + 1:02}" for month in range(150)]
     write("figures.csv", month=months, first=walk + rng.normal(size=150), final=walk,
@@ -58,7 +65,7 @@ def folder(tmp_path_factory):
 
 def run(line, capsys):
     with pytest.raises(SystemExit) as ended:
-        main(line.split())
+        main(shlex.split(line))
     return ended.value.code, capsys.readouterr()
 
 

@@ -13,33 +13,61 @@ if TYPE_CHECKING:
 
 __all__ = ["run"]
 
+_INPUT, _TRAINING = "Input", "Training"
+
 
 def run(
-    images: Annotated[Path, Argument(help="Folder of images, or npz with one array of them.")],
-    out: Annotated[Path, Option(help="The .npz or .parquet file to write.")],
+    images: Annotated[
+        Path,
+        Argument(help="Folder of images, or npz with one array of them.", rich_help_panel=_INPUT),
+    ],
+    out: Annotated[
+        Path, Option(help="The .npz or .parquet file to write.", rich_help_panel="Output")
+    ],
+    labels: Annotated[
+        Path | None,
+        Option(
+            help="Table whose rows get the embedding of their image beside them.",
+            rich_help_panel=_INPUT,
+        ),
+    ] = None,
+    image_column: Annotated[
+        str | None,
+        Option(help="Column of --labels that names the image files.", rich_help_panel=_INPUT),
+    ] = None,
+    resize: Annotated[
+        bool,
+        Option("--resize", help="Bring images to the size trained on.", rich_help_panel=_INPUT),
+    ] = False,
     epochs: Annotated[
-        int | None, Option(help="Train on these images first, so many times through all of them.")
+        int | None,
+        Option(
+            help="Train on these images first, so many times through all of them.",
+            rich_help_panel=_TRAINING,
+        ),
     ] = None,
     checkpoint: Annotated[
         Path | None,
         Option(
             help="Folder of a trained encoder; with --epochs, where training is kept.",
             show_default="beside --out",
+            rich_help_panel=_TRAINING,
         ),
     ] = None,
-    labels: Annotated[
-        Path | None, Option(help="Table whose rows get the embedding of their image beside them.")
-    ] = None,
-    image_column: Annotated[
-        str | None, Option(help="Column of --labels that names the image files.")
-    ] = None,
-    size: Annotated[int, Option(help="Side of the images that --epochs trains on, pixels.")] = 32,
-    seed: Annotated[int, Option(help="Seed of training.")] = 0,
+    size: Annotated[
+        int,
+        Option(
+            help="Side of the images that --epochs trains on, pixels.", rich_help_panel=_TRAINING
+        ),
+    ] = 32,
+    seed: Annotated[int, Option(help="Seed of training.", rich_help_panel=_TRAINING)] = 0,
     features: Annotated[
-        bool, Option("--features", help="The backbone's features, not the projections.")
-    ] = False,
-    resize: Annotated[
-        bool, Option("--resize", help="Bring images to the size trained on.")
+        bool,
+        Option(
+            "--features",
+            help="The backbone's features, not the projections.",
+            rich_help_panel="Output",
+        ),
     ] = False,
 ) -> None:
     """Turn images into numbers (embeddings), to observe labels through.
