@@ -125,7 +125,7 @@ def read_cells_of(
     reading = reading_of(source, observed, list(dict.fromkeys([*named, *others])))
     files, reading, _ = opened(source.file, reading)
     with mapped(engine) as map_files:
-        reading, notes = _with_buckets(files, reading, observed, reports, map_files)
+        reading, notes = _with_bins(files, reading, observed, reports, map_files)
         counted = count_files(
             files, reading, map=map_files, checkpoint=engine.checkpoint, progress=progress
         )
@@ -147,14 +147,14 @@ def read_cells_of(
     return counted, columns, reading, notes
 
 
-def _with_buckets(
+def _with_bins(
     files: Sequence[Path],
     reading: Reading,
     observed: Observed,
     reports: Sequence[str],
     map_files: Callable[..., Any],
 ) -> tuple[Reading, list[str]]:
-    """Numbers to put into buckets, cut at quantiles of a sample of all records."""
+    """Numbers to put into bins, cut at quantiles of a sample of all records."""
     wanted = dict.fromkeys(reports, observed.bins)
     wanted |= dict.fromkeys(observed.observation, observed.observation_bins or observed.bins)
     bins = {name: number for name, number in wanted.items() if number}
@@ -162,9 +162,9 @@ def _with_buckets(
         return reading, []
     edges, size = quantile_edges(files, bins, reading, map=map_files)
     if not edges:
-        raise ValueError("--bins: expected a numeric column to put into buckets, got none")
+        raise ValueError("--bins: expected a numeric column to put into bins, got none")
     notes = [
-        f"{name}: {bins[name]} buckets, cut at {', '.join(f'{edge:g}' for edge in cuts)}, "
+        f"{name}: {bins[name]} bins, cut at {', '.join(f'{edge:g}' for edge in cuts)}, "
         f"quantiles of {size} records drawn with seed 0"
         for name, cuts in edges.items()
     ]
@@ -190,7 +190,7 @@ def _refuse_numbers(columns: dict[str, Any], records: int) -> None:
         if kind_of(values) == "number":
             raise ValueError(
                 f"{name}: expected categories, got numbers, which are not counted one by one at "
-                "this size: put them into buckets (--bins 8), or say that they are categories "
+                "this size: put them into bins (--bins 8), or say that they are categories "
                 "(--kernel delta)"
             )
     if categories(columns, float(records)) is None:

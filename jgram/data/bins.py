@@ -1,4 +1,4 @@
-"""Numbers made ready to be reports or outcomes: buckets, and changes from period to period."""
+"""Numbers made ready to be reports or outcomes: bins, and changes from period to period."""
 
 import itertools
 import operator
@@ -12,7 +12,7 @@ __all__ = ["Bins", "difference", "quantile_bins"]
 
 
 class Bins(NamedTuple):
-    """Numbers in buckets: ``codes`` int32 ``[n]``, inner ``edges``, and the buckets' ``names``."""
+    """Numbers in bins: ``codes`` int32 ``[n]``, inner ``edges``, and the bins' ``names``."""
 
     codes: np.ndarray
     edges: np.ndarray
@@ -20,19 +20,19 @@ class Bins(NamedTuple):
 
 
 def quantile_bins(values: Any, bins: int, *, name: str = "values") -> Bins:
-    """Numbers in ``bins`` buckets of about equal size, cut at their empirical quantiles.
+    """Numbers in ``bins`` bins of about equal size, cut at their empirical quantiles.
 
-    Bucket ``k`` holds the values above edge ``k - 1`` and up to edge ``k``; the edges are the
-    quantiles ``1/bins, 2/bins, ...`` (linear interpolation). Ties that would leave fewer buckets
+    Bin ``k`` holds the values above edge ``k - 1`` and up to edge ``k``; the edges are the
+    quantiles ``1/bins, 2/bins, ...`` (linear interpolation). Ties that would leave fewer bins
     are refused.
 
     Args:
         values: ``[n]`` finite numbers.
-        bins: The number of buckets.
+        bins: The number of bins.
         name: What error messages call the column.
 
     Returns:
-        Codes from 0, inner edges ``[bins - 1]``, and bucket names.
+        Codes from 0, inner edges ``[bins - 1]``, and bin names.
 
     Raises:
         ValueError: Fewer than 2 bins or more than records, values that are not finite numbers,
@@ -91,7 +91,7 @@ def difference(values: Any, *, name: str = "values") -> np.ndarray:
 
 
 def _cut(values: np.ndarray, bins: int) -> tuple[np.ndarray, np.ndarray, int]:
-    """Inner edges, codes, and how many buckets hold values.
+    """Inner edges, codes, and how many bins hold values.
 
     Positions of quantiles are exact fractions, so that an edge that is a value holds that value.
     """

@@ -135,11 +135,11 @@ def quantile_edges(
     map: Callable[..., Iterable[Any]] = builtins.map,
     seed: int = 0,
 ) -> tuple[dict[str, tuple[float, ...]], int]:
-    """Inner edges of quantile buckets of numeric columns, from a uniform sample of all records.
+    """Inner edges of quantile bins of numeric columns, from a uniform sample of all records.
 
     Args:
         source: As :func:`count_files`.
-        bins: Number of buckets by column; columns of text are passed over.
+        bins: Number of bins by column; columns of text are passed over.
         reading: Columns and how to read them.
         map: As :func:`count_files`.
         seed: Of the sample.
@@ -230,7 +230,7 @@ def _compacted(parts: list[Cells]) -> list[Cells]:
         name, labels = max(merged.labels.items(), key=lambda item: len(item[1]))
         raise ValueError(
             f"{name}: expected categories that repeat, got more than {MOST_CELLS:,} distinct "
-            f"records, {len(labels):,} values of {name} among them: put numbers into buckets "
+            f"records, {len(labels):,} values of {name} among them: put numbers into bins "
             "(--bins 4), or leave the column out"
         )
     return [merged]

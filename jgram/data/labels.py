@@ -364,7 +364,7 @@ def _refuse_unlike_labels(labels: Column, name: str) -> None:
         bad = int(np.argmin(whole))
         raise ValueError(
             f"{name}: expected class labels, got {labels.values[bad]:g} in row {labels.row(bad)}: "
-            "put numeric reports into buckets (jgram.data.quantile_bins, --bins 4)"
+            "put numeric reports into bins (jgram.data.quantile_bins, --bins 4)"
         )
 
 
@@ -403,7 +403,7 @@ def _refuse_identifiers(labels: list[Any], n: int, name: str) -> None:
     if (text := numbers_as_text(labels, n)) is not None:
         raise ValueError(
             f"{name}: expected class labels, got {text!r}, a number written as text: convert the "
-            "column, and put it into buckets (--bins 4)"
+            "column, and put it into bins (--bins 4)"
         )
     if len(labels) == n > _FEW_RECORDS:
         raise ValueError(
@@ -413,5 +413,5 @@ def _refuse_identifiers(labels: list[Any], n: int, name: str) -> None:
     if len(labels) > _MOST_CLASSES:
         raise ValueError(
             f"{name}: expected class labels, at most {_MOST_CLASSES} classes, got {len(labels)} in "
-            f"{n} records: an identifier, or numbers to put into buckets (--bins 4)?"
+            f"{n} records: an identifier, or numbers to put into bins (--bins 4)?"
         )

@@ -186,7 +186,7 @@ def _detect_kind(
         kinds.setdefault(kind == "number" and not declared, label)
     if len(kinds) > 1:
         raise ValueError(
-            f"{kinds[False]}: cannot mix categories with the numbers of {kinds[True]}: bucket the "
+            f"{kinds[False]}: cannot mix categories with the numbers of {kinds[True]}: bin the "
             "numbers (--bins 4), or encode the categories as numbers"
         )
     return "numeric" if True in kinds else "categorical"
@@ -243,7 +243,7 @@ def _categorical(columns: Mapping[str, Any], name: str, records: float | None) -
     elif 2 * len(outcomes) > size:
         warnings = (
             f"{name}: {len(outcomes)} distinct outcomes in {size:g} records hardly repeat: "
-            "bucket numbers (--bins 4) or use a kernel for numbers",
+            "bin numbers (--bins 4) or use a kernel for numbers",
         )
     return Observations(codes.astype(np.int32).ravel(), "categorical", tuple(outcomes), warnings)
 

@@ -51,7 +51,7 @@ class Reading:
         thousands: The character that groups digits.
         decimal: The decimal mark.
         missing_values: Cells of text files that are missing whatever the column.
-        edges: Columns of numbers to put into buckets, by their inner edges.
+        edges: Columns of numbers to put into bins, by their inner edges.
         drop: Whether records that lack a value are left out in the end.
     """
 
@@ -142,7 +142,7 @@ def coded_batches(
         ValueError: As :func:`count_files`.
     """
     if _kind(path) == "text":
-        yield from _bucketed_text(_text_batches(path, reading, choose), reading, path)
+        yield from _binned_text(_text_batches(path, reading, choose), reading, path)
     else:
         batches = _arrow_batches(path, reading.names)
         if choose is not None:
@@ -210,7 +210,7 @@ def encoded(batches: Iterable[Any], reading: Reading, path: Any) -> Iterator[Bat
             array = batch.column(batch.schema.names.index(name))
             if name in reading.edges:
                 numbers, present = _numbers_of_arrow(array, name, path)
-                found[name] = _bucketed(numbers, present, name, reading, path)
+                found[name] = _binned(numbers, present, name, reading, path)
             else:
                 found[name] = _labels_of_arrow(array, name, path, seen)
         yield found
@@ -247,13 +247,13 @@ def _numbers_of_arrow(array: Any, name: str, path: Any) -> tuple[np.ndarray, np.
     return values, given.present
 
 
-def _bucketed(
+def _binned(
     values: np.ndarray, present: np.ndarray, name: str, reading: Reading, path: Any
 ) -> tuple[Sequence[Any], np.ndarray]:
-    """Numbers as the buckets they fall into."""
+    """Numbers as the bins they fall into."""
     if not reading.drop and not present.all():
         raise ValueError(
-            f"{path}: {name}: {np.sum(~present)} values missing, which no bucket holds: {DROP_HINT}"
+            f"{path}: {name}: {np.sum(~present)} values missing, which no bin holds: {DROP_HINT}"
         )
     edges = reading.edges[name]
     codes = np.searchsorted(edges, values, side="left").astype(np.int32)
@@ -325,7 +325,7 @@ def _open_text(path: Path) -> Iterator[io.TextIOWrapper]:
         yield io.TextIOWrapper(buffered, "utf-16" if wide else "utf-8-sig", newline="")
 
 
-def _bucketed_text(batches: Iterable[Batch], reading: Reading, path: Path) -> Iterator[Batch]:
+def _binned_text(batches: Iterable[Batch], reading: Reading, path: Path) -> Iterator[Batch]:
     for batch in batches:
         for name in reading.edges:
             labels, codes = batch[name]
@@ -336,7 +336,7 @@ def _bucketed_text(batches: Iterable[Batch], reading: Reading, path: Path) -> It
                 raise ValueError(f"{path}: {name}: expected numbers, got {other!r}")
             values = np.full(len(read), np.nan)
             values[present] = read[present].astype(float)
-            batch[name] = _bucketed(values[codes], present[codes], name, reading, path)
+            batch[name] = _binned(values[codes], present[codes], name, reading, path)
         yield batch
 
 
