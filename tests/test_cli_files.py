@@ -99,6 +99,18 @@ def test_a_folder_is_ranked_as_the_file_is(folder, capsys, monkeypatch, options)
     assert "counted in the file" in about["notes"][-1]
 
 
+@pytest.mark.parametrize("name", ["one.csv", "one.parquet"])
+def test_one_large_file_of_numbers_is_read_as_a_whole(folder, capsys, monkeypatch, name):
+    _, expected = judged(capsys, "rank", folder / name, *RANK, "--observation", "level")
+    monkeypatch.setattr(counted, "LARGE_PARQUET", 1000)
+    monkeypatch.setattr(counted, "LARGE_TEXT", 1000)
+    about, found = judged(capsys, "rank", folder / name, *RANK, "--observation", "level")
+    assert found == expected
+    assert not any("distinct records" in note for note in about["notes"])
+    about, _ = judged(capsys, "rank", folder / name, *RANK, "--observation", "crp")
+    assert any("distinct records" in note for note in about["notes"])
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

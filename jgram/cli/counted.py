@@ -8,9 +8,9 @@ from typing import Any
 
 from jgram.binding import categories
 from jgram.cli.options import Engine, Inference, Input, Missing, Observed, ScaleName
-from jgram.data.columns import kind_of
+from jgram.data.columns import column, kind_of
 from jgram.data.counting import Counted, count_files, quantile_edges
-from jgram.data.streams import Reading, opened
+from jgram.data.streams import Reading, coded_batches, opened, parsed
 
 __all__ = ["by_cells", "is_large", "is_many", "mapped", "read_cells_of", "reading_of"]
 
@@ -27,7 +27,8 @@ def by_cells(
 ) -> bool:
     """Whether distinct records are counted, rather than the file read as a whole.
 
-    Folders and globs are; so is one large file, unless an option asks for more than counts.
+    Folders and globs are; so is one large file, unless an option asks for more than counts, or
+    its observations are numbers without ``--bins``, which are read as a whole.
 
     Raises:
         ValueError: An option that counts of records cannot answer.
@@ -39,7 +40,22 @@ def by_cells(
             f"{asked}: expected one file, read as a whole: folders, globs, --checkpoint and "
             "--scheduler count distinct records, in no order and by category"
         )
-    return many or (not asked and is_large(source.file))
+    if many or asked or not is_large(source.file):
+        return many
+    return bool(observed.bins or observed.observation_bins) or not _has_numbers(source, observed)
+
+
+def _has_numbers(source: Input, observed: Observed) -> bool:
+    """Whether an observation is numbers, by the first records of the file."""
+    if observed.kernel is not None:
+        return False
+    reading = reading_of(source, observed, observed.observation)
+    (file, *_), reading, text = opened(source.file, reading)
+    for name, (labels, _) in next(coded_batches(file, reading), {}).items():
+        values = parsed(list(labels), name, reading) if text else list(labels)
+        if kind_of(column(values, name).values) == "number":
+            return True
+    return False
 
 
 def _beyond_counts(observed: Observed, inference: Inference | None) -> str | None:
