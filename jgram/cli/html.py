@@ -97,6 +97,7 @@ def write_ranking(path: Path, found: "Ranking", source: Mapping[str, Any], text:
         source: Where the records came from: ``file``, ``observations``, ``seed``, ``notes``.
         text: The result as JSON, to download from the page.
     """
+    errors = [x.keeps_features_error for x in found.reports if x.keeps_features_error is not None]
     facts = {
         "Records": f"{found.num_records:,}",
         "Classes": f"{found.num_classes}",
@@ -105,6 +106,9 @@ def write_ranking(path: Path, found: "Ranking", source: Mapping[str, Any], text:
         "Kernel of the published score": found.reports[0].published.kernel,
         "Records judged together": f"blocks of {found.block_length} in order of time"
         if found.block_length > 1
+        else None,
+        "Error of the random features": f"at most ± {100 * max(errors):.1f}%, in the intervals"
+        if errors
         else None,
         "Confidence": f"{found.confidence:.0%}, of all intervals and ranks together",
         "Seed": f"{source['seed']}",
