@@ -4,6 +4,7 @@ import contextlib
 import io
 from pathlib import Path
 from typing import NamedTuple
+from unittest import mock
 
 import numpy as np
 
@@ -21,8 +22,8 @@ class Page(NamedTuple):
 
 def run(*arguments: str) -> tuple[str, int]:
     """What the command prints, and its exit code."""
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
+    out, command = io.StringIO(), mock.patch("sys.argv", ["jgram", *arguments])
+    with command, contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
         try:
             main(list(arguments))
         except SystemExit as ended:

@@ -129,7 +129,7 @@ def test_it_says_how_it_was_computed(page, parsed):
     assert facts["jgram"]
     assert facts["Classes"] in "23"
     assert facts["File"].endswith(".csv")
-    assert parsed.all("pre")[0]["text"].startswith("jgram ")
+    assert parsed.all("pre")[0]["text"].startswith(f"jgram {page.path.stem} ")
     if page.path.stem == "rank":
         assert facts["Seed"] == "0"
         assert facts["Records"] == "240"
