@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jgram.display import visible
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -332,5 +334,5 @@ def plot_annotators(
 
 
 def _literal(names: Iterable[str]) -> list[str]:
-    """Names in which a dollar sign does not start mathematics."""
-    return [name.replace("$", r"\$") for name in names]
+    """Names in which a dollar sign does not start mathematics, control characters as escapes."""
+    return [visible(name).replace("$", r"\$") for name in names]

@@ -178,6 +178,7 @@ class TableKernel:
         """Random features of all views (:func:`jgram.kernels.mixture_features`).
 
         Example:
+            >>> import jax
             >>> points = np.random.default_rng(0).normal(size=(50, 3))
             >>> features = TableKernel.of(points).random_features(jax.random.key(0), 1024)
             >>> features.describe()

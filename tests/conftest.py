@@ -17,6 +17,16 @@ from jaxtyping import config, install_import_hook
 
 install_import_hook("jgram", "beartype.beartype")
 
+SLOW_EXAMPLES = ("jgram.simclr", "jgram.attack")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Examples that compile a network or an attack, for many seconds each, are thorough."""
+    for item in items:
+        if item.name.startswith(SLOW_EXAMPLES):
+            item.add_marker("thorough")
+
 
 @pytest.fixture(scope="session")
 def shared_data() -> Path:

@@ -325,6 +325,7 @@ def test_order_finds_a_block_length_of_its_own(jgram, folder):
     assert "records in order of time, judged in blocks of 10" in shown
 
 
+@pytest.mark.thorough
 def test_bins_and_their_edges_are_told(jgram):
     line = "score visits.csv --report good --observation level"
     result = jgram(f"{line} --observation-bins 4")
@@ -343,6 +344,7 @@ def test_changes_lose_one_record(jgram):
     assert strict(result.stdout)["num_records"] == 239
 
 
+@pytest.mark.thorough
 def test_numbers_are_read_with_the_option(jgram):
     result = jgram("score visits.csv --report good --observation pay --kernel rbf --thousands ,")
     assert result.exit_code == 0, result.stderr

@@ -409,6 +409,7 @@ def test_one_report_has_no_pairs(data):
     check_defined(payoffs(observe(rbf, y), reports[:1]))
 
 
+@pytest.mark.thorough
 def test_single_precision(data):
     reports, y = data
     exact = payoffs(observe(rbf, y), reports)

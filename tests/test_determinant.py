@@ -80,6 +80,7 @@ def test_a_matrix_that_is_not_positive_has_no_log_determinant():
     assert log_determinant(np.array([[-1.0, 0.0], [0.0, -1.0]], np.float32)) == -np.inf
 
 
+@pytest.mark.thorough
 def test_gradient_is_twice_the_pseudo_inverse():
     sums = np.random.default_rng(0).normal(size=(4, 6))
     with jax.enable_x64(True):

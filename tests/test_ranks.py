@@ -40,6 +40,7 @@ def ranked(seed, shares):
     return pairs, compiled_rank(pairs, compiled_noise(y, reports))
 
 
+@pytest.mark.thorough
 def test_agrees_with_sign_flips_by_loops():
     pairs, found = ranked(1, (0.0, 0.1, 0.3, 0.5, 1.0))
     differences = np.asarray(pairs.differences)
@@ -80,6 +81,7 @@ def test_values_are_least_squares():
     assert [float(part[found.best]) for part in found.keeps] == [1.0, 1.0, 1.0, True]
 
 
+@pytest.mark.thorough
 def test_more_reports_never_reverse_a_pair():
     for seed in range(3):
         reports, y = drawn(seed, (0.0, 0.3, 0.45, 0.6))
@@ -117,6 +119,7 @@ def test_shares_hold_together_for_a_best_that_the_data_chose():
     assert np.median(alone) == pytest.approx(1.0, abs=0.02)
 
 
+@pytest.mark.thorough
 def test_blocks_widen_what_time_order_repeats():
     reports, y = drawn(3, (0.1, 0.4, 0.4))
     once = compiled_pairs(y, reports)

@@ -69,6 +69,7 @@ def run(line, capsys):
     return ended.value.code, capsys.readouterr()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("block", PYTHON, ids=range(len(PYTHON)))
 def test_python_examples_run_without_a_warning(block, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

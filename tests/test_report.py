@@ -230,6 +230,7 @@ def test_what_would_decide_a_pair_is_said():
     assert ranking.conclusion == "The data cannot tell these reports apart."
 
 
+@pytest.mark.thorough
 def test_blocks_of_time_are_judged_as_groups():
     reports = {"fair": FAIR, "good": GOOD}
     blocks = sound(rank_reports(reports, LEVEL, block_length=5))
@@ -390,6 +391,7 @@ def test_bad_input_is_refused_in_one_line(reports, y, options, message, unchecke
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.table])
 def test_reports_may_be_a_data_frame(frame):
     rng = np.random.default_rng(0)

@@ -203,6 +203,7 @@ def test_offset_observations_keep_their_score():
     assert far == pytest.approx(float(near), abs=0.02)  # float32 keeps 1e-3 of y itself at 1e4
 
 
+@pytest.mark.thorough
 def test_rank_deficient_scores_are_minus_infinity_with_zero_gradient():
     rng = np.random.default_rng(0)
     y8 = rng.normal(size=(200, 8)).astype(np.float32)
