@@ -1,5 +1,6 @@
 """Every public signature is checked while the tests run; x64 is off unless a test turns it on."""
 
+import gc
 import os
 from pathlib import Path
 
@@ -12,6 +13,7 @@ os.environ |= {
     "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
 }
 
+import jax
 import pytest
 from jaxtyping import config, install_import_hook
 
@@ -26,6 +28,16 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if item.name.startswith(SLOW_EXAMPLES):
             item.add_marker("thorough")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def few_programs():
+    """Compiled programs are forgotten before they use up the maps a process may have (65,530)."""
+    yield
+    maps = Path("/proc/self/maps")
+    if maps.exists() and maps.read_bytes().count(b"\n") > 30_000:
+        jax.clear_caches()
+        gc.collect()
 
 
 @pytest.fixture(scope="session")

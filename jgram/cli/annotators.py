@@ -99,7 +99,8 @@ def run(
 
     Examples:
 
-        jgram annotators answers.csv --item image --annotator worker --html workers.html
+        jgram annotators answers.csv --item image --annotator worker --label answer \\
+          --html workers.html
 
         jgram annotators votes.csv --abstain skip --by accuracy --labels-out labels.csv
 
