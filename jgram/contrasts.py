@@ -372,7 +372,7 @@ def payoffs_alone(found: Products) -> Payoffs:
     return jax.lax.map(one, jnp.arange(found.z.shape[0]))
 
 
-def scorer_of(gram, noise, tau):
+def scorer_of(gram: Array, noise: Array, tau: Array) -> Array:
     """``(gram + i tau diag(noise))^-1``, by a real system of twice the size."""
     d = gram.shape[0]
     root = 1 / jnp.sqrt(noise)
@@ -383,7 +383,9 @@ def scorer_of(gram, noise, tau):
     return root[:, None] * jax.lax.complex(solved[:d], solved[d:]) * root
 
 
-def score_without_own(gram, noise, tau, k0, centre, left):
+def score_without_own(
+    gram: Array, noise: Array, tau: Array, k0: Array, centre: Array, left: Array
+) -> Array:
     """``h``, the record itself left out of the Gram matrix in closed form."""
     scorer = scorer_of(gram, noise, tau)
     left_k, left_z = k0 @ scorer, centre @ scorer
@@ -406,7 +408,9 @@ def _score_without_group(gram, noise, tau, k0, centre, weights, left, groups):
     return jax.lax.map(one, (k0, groups), batch_size=1024)
 
 
-def noise_level(total, shares, spread, own, all_own):
+def noise_level(
+    total: Array, shares: Array, spread: Array, own: Array, all_own: Array
+) -> tuple[Array, Array]:
     """What noise leaves of a class in the Gram matrix, ``D``, and its level ``tau``.
 
     ``own`` and ``all_own`` are sums of the centred kernel over each record's group and own entry.
@@ -560,7 +564,7 @@ def _linear_statistic(squares, z, w, other, other_product, spread):
     return jnp.where(usable, tail, 1.0)
 
 
-def report_matrices(observed, reports, num_classes):
+def report_matrices(observed: Observed, reports: Any, num_classes: int | None) -> Array:
     """Reports as matrices ``[k, n, d]``, zero rows where labels are missing."""
     reports = jnp.asarray(reports)
     if reports.ndim not in (2, 3) or reports.shape[1] != observed.size:
