@@ -335,11 +335,13 @@ class Mapped(_Explicit):
 
     def sums(self, z: Any) -> Array:
         """``z^T features``, ``[k, m]``."""
-        return _mapped_sums(_Held(self.kernel), self.points, jnp.asarray(z, self.dtype), self._batch)
+        z = jnp.asarray(z, self.dtype)
+        return _mapped_sums(_Held(self.kernel), self.points, z, self._batch)
 
     def project(self, matrix: Any) -> Array:
         """``features matrix``."""
-        return _mapped(_Held(self.kernel), self.points, jnp.asarray(matrix, self.dtype), self._batch)
+        matrix = jnp.asarray(matrix, self.dtype)
+        return _mapped(_Held(self.kernel), self.points, matrix, self._batch)
 
     def block(self, first: Any, second: Any) -> Array:
         """The kernel between two sets of records, given by their indices or slices."""
