@@ -7,7 +7,6 @@ which load from elsewhere disturbs least), and the exponent between neighbours,
 
 import json
 import math
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +16,7 @@ import numpy as np
 
 import jgram
 from bench.gram import CLASSES, records
-from bench.timing import RESULTS
+from bench.timing import RESULTS, processor_seconds
 from experiments.environment import environment
 from jgram import simulate
 from jgram.contrasts import payoffs_of_pairs, products
@@ -28,15 +27,10 @@ from jgram.simulate.policies import mix, uniform
 KEY = jax.random.key(0)
 
 
-def processor_seconds(run: Callable[[], Any], repeats: int = 3) -> float:
-    """The least of some calls, after one that compiles."""
+def fastest(run: Callable[[], Any], repeats: int = 3) -> float:
+    """The least processor seconds of some calls, after one that compiles."""
     jax.block_until_ready(run())
-    spent = []
-    for _ in range(repeats):
-        start = time.process_time()
-        jax.block_until_ready(run())
-        spent.append(time.process_time() - start)
-    return min(spent)
+    return min(processor_seconds(run) for _ in range(repeats))
 
 
 def kernel_pass(n: int = 10_000, k: int = 8, columns: int = 11) -> Callable[[], Any]:
@@ -99,7 +93,7 @@ def main() -> None:
     """Measure, print and write ``results/growth.json``."""
     found: dict[str, Any] = {}
     for name, (make, argument, sizes) in GROWTH.items():
-        seconds = [processor_seconds(make(**{argument: size})) for size in sizes]
+        seconds = [fastest(make(**{argument: size})) for size in sizes]
         steps = zip(sizes, sizes[1:], seconds, seconds[1:], strict=False)
         exponents = [math.log(u / t) / math.log(b / a) for a, b, t, u in steps]
         found[name] = {"sizes": sizes, "processor seconds": seconds, "exponents": exponents}

@@ -9,14 +9,12 @@ all pairs takes eight (two views of four bandwidths). At 100,000 records, and wi
 
 import resource
 import sys
-import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 import jgram
-from bench.timing import report
+from bench.timing import processor_seconds, redrawn, report
 from jgram import binding
 
 CLASSES, NUMBERS, TILE = 4, 4, 1024
@@ -32,12 +30,7 @@ def data(n: int) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
     table = {f"number {j}": column for j, column in enumerate(numbers.T)}
     table |= {"related": np.array(list("abcde"))[related]}
     table |= {"unrelated": np.array(list("abcdefghijkl"))[rng.integers(0, 12, n)]}
-    reports = {
-        f"{share:.0%} redrawn": np.where(
-            rng.random(n) < share, rng.integers(0, CLASSES, n), truth
-        ).astype(np.int32)
-        for share in (0.1, 0.2, 0.4)
-    }
+    reports = redrawn(rng, truth, CLASSES, (0.1, 0.2, 0.4))
     return reports, table
 
 
@@ -52,15 +45,6 @@ def bare_product(points: np.ndarray, columns: np.ndarray) -> np.ndarray:
     return np.concatenate(parts)
 
 
-def processor_seconds(run: Callable[[], Any], *, warm: bool = True) -> float:
-    """Processor time of one call, all threads together, after one that is not counted."""
-    if warm:
-        run()
-    start = time.process_time()
-    run()
-    return time.process_time() - start
-
-
 def main() -> None:
     """Measure, print and write ``results/large_rbf.json``."""
     spent: dict[str, Any] = {}
@@ -69,7 +53,9 @@ def main() -> None:
         reports, table = data(n)
         binding.EXACT_RECORDS = n if exact else 0
         run = lambda: jgram.rank_reports(reports, table)  # noqa: E731
-        spent[f"processor seconds: {name}, n={n:,}"] = processor_seconds(run, warm=warm)
+        if warm:
+            run()
+        spent[f"processor seconds: {name}, n={n:,}"] = processor_seconds(run)
 
     for n in EXACT:
         measure("rank 3 reports by all pairs", n, exact=True)
@@ -78,7 +64,7 @@ def main() -> None:
         points = np.stack([table[f"number {j}"] for j in range(NUMBERS)], axis=1)
         columns = np.concatenate([np.eye(CLASSES)[labels] for labels in reports.values()], axis=1)
         spent[f"processor seconds: one bare Gaussian product in NumPy, n={n:,}"] = (
-            processor_seconds(lambda p=points, c=columns: bare_product(p, c), warm=False)
+            processor_seconds(lambda p=points, c=columns: bare_product(p, c))
         )
     measure("rank 3 reports by random features", LARGE, exact=False)
     if "--largest" in sys.argv:

@@ -6,15 +6,13 @@ columns with the same RBF; wall time in turns, and the processor time of one mor
 noise tests alone at n=100,000.
 """
 
-import time
-from collections.abc import Callable
 from typing import Any
 
 import jax
 import numpy as np
 
 import jgram
-from bench.timing import Row, report, time_call, time_in_turns
+from bench.timing import Row, processor_seconds, redrawn, report, time_call, time_in_turns
 from jgram.contrasts import noise_tests
 from jgram.kernels import Delta, RandomFeatures
 
@@ -27,20 +25,8 @@ def data(n: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
     rng = np.random.default_rng(n)
     truth = rng.integers(0, CLASSES, n)
     y = rng.normal(size=(CLASSES, COLUMNS))[truth] + rng.normal(size=(n, COLUMNS))
-    reports = {
-        f"{share:.0%} redrawn": np.where(
-            rng.random(n) < share, rng.integers(0, CLASSES, n), truth
-        ).astype(np.int32)
-        for share in (0.1, 0.2, 0.3)
-    }
+    reports = redrawn(rng, truth, CLASSES, (0.1, 0.2, 0.3))
     return reports, y
-
-
-def processor_seconds(run: Callable[[], Any]) -> float:
-    """Processor time of one call, all threads together."""
-    start = time.process_time()
-    jax.block_until_ready(run())
-    return time.process_time() - start
 
 
 def main() -> None:

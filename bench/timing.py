@@ -3,7 +3,7 @@
 import json
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from experiments.environment import environment
 
-__all__ = ["Row", "report", "time_call", "time_in_turns"]
+__all__ = ["Row", "processor_seconds", "redrawn", "report", "time_call", "time_in_turns"]
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -35,6 +35,26 @@ class Row(TypedDict):
     first_seconds: float
     repeats: int
     ratio: float | None
+
+
+def redrawn(
+    rng: np.random.Generator, truth: np.ndarray, classes: int, shares: Sequence[float]
+) -> dict[str, np.ndarray]:
+    """Reports of a truth ``[n]`` with shares of their labels redrawn, by name."""
+    n = len(truth)
+    return {
+        f"{share:.0%} redrawn": np.where(
+            rng.random(n) < share, rng.integers(0, classes, n), truth
+        ).astype(np.int32)
+        for share in shares
+    }
+
+
+def processor_seconds(run: Callable[[], Any]) -> float:
+    """Processor time of one call, all threads together."""
+    start = time.process_time()
+    jax.block_until_ready(run())
+    return time.process_time() - start
 
 
 def time_call(

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from jgram.annotators import AnnotatorRanking, Reading
     from jgram.findings import Finding
-    from jgram.issues import LabelIssues
+    from jgram.issues import CellIssues, LabelIssues
     from jgram.report import PairComparison, RankedReport, Ranking, ScoreReport
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "columns",
     "finding_line",
     "grouped_findings",
+    "issues_head",
     "issues_view",
     "ranking_rows",
     "ranking_view",
@@ -169,12 +170,7 @@ def issues_view(found: "LabelIssues", *, notes: Sequence[str] = (), limit: int =
     """
     classes = found.by_class()[:limit]
     return [
-        Line(f"{found.num_records} records, {len(found.classes)} classes"),
-        Line(found.observations),
-        *(Line(note, "dim") for note in notes),
-        *map(finding_line, found.findings),
-        Line(found.conclusion, "bold"),
-        Line(),
+        *issues_head(found, found.num_records, notes),
         [
             Column("class", [str(one.name) for one in classes], name=True),
             Column("records", [str(one.count) for one in classes]),
@@ -186,6 +182,26 @@ def issues_view(found: "LabelIssues", *, notes: Sequence[str] = (), limit: int =
                 name=True,
             ),
         ],
+    ]
+
+
+def issues_head(
+    found: "LabelIssues | CellIssues", num_records: int, notes: Sequence[str]
+) -> list[Line]:
+    """What was judged, what to know of it, and how many labels are wrong.
+
+    Args:
+        found: What was found, of records or of distinct ones.
+        num_records: How many records were judged.
+        notes: What was done to the columns before.
+    """
+    return [
+        Line(f"{num_records} records, {len(found.classes)} classes"),
+        Line(found.observations),
+        *(Line(note, "dim") for note in notes),
+        *map(finding_line, found.findings),
+        Line(found.conclusion, "bold"),
+        Line(),
     ]
 
 

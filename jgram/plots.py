@@ -279,13 +279,7 @@ def plot_scores(
     axes.set_yticks(range(len(order)), _literal(names[int(i)] for i in order))
     axes.set_ylim(-0.6, len(order) - 0.4)
     axes.set_xlabel("published log score")
-    axes.grid(axis="x", color="#e3e6ea", lw=0.8)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right", "left"]].set_visible(False)
-    axes.tick_params(axis="y", length=0)
-    axes.get_figure().legend(  # pyright: ignore[reportOptionalMemberAccess]
-        loc="outside lower center", ncols=2, frameon=False, fontsize="small"
-    )
+    _finish_rows(axes)
 
 
 def plot_annotators(
@@ -324,6 +318,11 @@ def plot_annotators(
     axes.set_yticks(rows, _literal(shown), fontsize="small")
     axes.set_ylim(-0.6, len(rows) - 0.4)
     axes.set_xlabel(reading)
+    _finish_rows(axes)
+
+
+def _finish_rows(axes: "Axes") -> None:
+    """A light grid, names without ticks, and what the marks mean below."""
     axes.grid(axis="x", color="#e3e6ea", lw=0.8)
     axes.set_axisbelow(True)
     axes.spines[["top", "right", "left"]].set_visible(False)

@@ -222,8 +222,7 @@ def _rows(blocks: Array, n: int) -> Array:
 def _tile_of(
     pairs: PairsOf, own: Any, guest: Any, i: Array, j: Array
 ) -> tuple[Array, Array, Array]:
-    """What a tile gives the own rows, the guest's and the norm; ``pairs`` is no closure's, as in
-    :mod:`jgram.observed`."""
+    """What a tile gives the own rows, the guest's and the norm."""
     (points, columns), (there, others) = (own[0][i], own[1][i]), (guest[0][j], guest[1][j])
     values = pairs(points, there).astype(columns.dtype)
     right = jnp.matmul(values, others[:, :-1], precision=HIGHEST)

@@ -10,7 +10,7 @@ from jgram.cli.options import Engine, Input, Listing, Missing, Observed, Page
 from jgram.cli.process import CANNOT_TELL
 from jgram.cli.show import progress, say, say_error, say_json, say_view
 from jgram.cli.write import check_target, to_text, write_records
-from jgram.display import Column, Line, finding_line, issues_view, suspects
+from jgram.display import Column, issues_head, issues_view, suspects
 
 if TYPE_CHECKING:
     import numpy as np
@@ -202,14 +202,7 @@ def _run_counted(
         if not found.informative:
             say_error(found.conclusion)
         return 0 if found.informative else CANNOT_TELL
-    view = [
-        Line(f"{found.counts.sum()} records, {len(found.classes)} classes"),
-        Line(found.observations),
-        *(Line(note, "dim") for note in judged.notes),
-        *map(finding_line, found.findings),
-        Line(found.conclusion, "bold"),
-        Line(),
-    ]
+    view = issues_head(found, int(found.counts.sum()), judged.notes)
     say_view([*view, _cells_table(lines)] if lines else view)
     if listing.out is not None:
         say(f"written: {listing.out}, in the order of the files", "dim")

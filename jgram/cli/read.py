@@ -86,27 +86,14 @@ def read_for_judging(
         )
     others = [name for name in (inference.weight, inference.group) if name]
     columns, _, notes = read_prepared(source, observed, reports, order=order, others=others)
-    labels = {name: columns[name] for name in reports}
     options = {
-        "classes": listed(source.classes, labels[reports[0]]),
-        "missing": source.missing.value,
-        "abstain": _as_label(source.abstain, labels[reports[0]]),
         "weights": columns[inference.weight] if inference.weight else None,
-        "groups": columns[inference.group] if inference.group else None,
         "kinds": kinds_of(observed.kind),
         "scale": observed.scale.value,
-        "confidence": inference.confidence,
         "block_length": length if length or order else 1,
     }
-    about = {
-        "file": str(source.file),
-        "observations": observed.observation,
-        "seed": inference.seed,
-        "notes": notes,
-    }
-    observations = {name: columns[name] for name in observed.observation}
     kernel = kernel_of(observed.kernel, observed.bandwidth)
-    return Given(labels, observations, kernel, options, about)
+    return _given(source, observed, reports, inference, columns, notes, kernel, options)
 
 
 def _read_counted(
@@ -126,12 +113,26 @@ def _read_counted(
             columns[inference.weight], name=inference.weight, kind="numeric"
         )
         weights = weights * frequencies.values
+    options = {"weights": weights}
+    return _given(source, observed, reports, inference, columns, notes, "delta", options)
+
+
+def _given(
+    source: Input,
+    observed: Observed,
+    reports: Sequence[str],
+    inference: Inference,
+    columns: Mapping[str, Any],
+    notes: list[str],
+    kernel: Any,
+    options: Mapping[str, Any],
+) -> Given:
+    """Columns as the library takes them, with the options that any of them has."""
     labels = {name: columns[name] for name in reports}
-    options = {
+    shared = {
         "classes": listed(source.classes, labels[reports[0]]),
         "missing": source.missing.value,
         "abstain": _as_label(source.abstain, labels[reports[0]]),
-        "weights": weights,
         "groups": columns[inference.group] if inference.group else None,
         "confidence": inference.confidence,
     }
@@ -142,7 +143,7 @@ def _read_counted(
         "notes": notes,
     }
     observations = {name: columns[name] for name in observed.observation}
-    return Given(labels, observations, "delta", options, about)
+    return Given(labels, observations, kernel, {**shared, **options}, about)
 
 
 def read_prepared(
