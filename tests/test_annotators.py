@@ -28,6 +28,7 @@ from jgram.annotators.posterior import (
     posteriors,
 )
 from jgram.annotators.ranking import _reliability
+from tests.refusals import refused
 
 pytestmark = pytest.mark.thorough
 
@@ -422,6 +423,9 @@ def test_abstentions_are_an_outcome_of_their_own():
         ((["i", "k"], ["a", 1], ["x", "y"]), {}, "annotator: expected values of one type"),
         ((["i", "k"], ["a", "b"], ["x", "y"]), {"classes": ["x"]}, "'y'"),
         ((["i", "k"], ["a", "b"], ["x", "y"]), {"repeats": "best"}, "repeats: expected"),
+        ((["i"], ["a"], ["x"]), {"missing": "keep"}, "missing: expected 'raise' or 'drop'"),
+        ((["i"], ["a"], [1]), {"abstain": 1}, r"abstain: expected a list of labels, got 1"),
+        ((["i"], ["a"], ["x"]), {"abstain": "x"}, r"give \['x'\]"),
     ],
 )
 def test_columns_refused(columns, options, message, unchecked):
@@ -436,6 +440,13 @@ def test_columns_refused(columns, options, message, unchecked):
         (np.array([[0, -2, 1]]), {}, "got -2"),
         (np.array([[0, 3, 1]]), {"num_classes": 3}, r"0\.\.2, got 3"),
         (np.zeros((4, 3), int), {}, "two classes or more, got 1"),
+        (np.full((4, 3), -1), {}, "two classes or more, got 0"),
+        (np.array([[0, 2**31, 1]]), {}, "fewer classes, got 2147483649"),
+        (np.array([[0, 2**64 - 1]], np.uint64), {}, "fewer classes"),
+        ([[0, 1], [1]], {}, "rows of different lengths"),
+        (np.array([[0, 1], [1, 0]], np.uint8), {}, "got 2 of 2: two only judge each other"),
+        (np.array([[0, 1, 1]]), {"num_classes": "2"}, "num_classes: expected a count, got '2'"),
+        (np.array([[0, 1, 1]]), {"by": ["accuracy"]}, "by: expected one of"),
         (np.array([[0, 1], [1, 0], [1, 1]]), {}, "got 2 of 2: two only judge each other"),
         (np.array([[0], [1]]), {}, "items that two annotators or more labelled"),
         (np.array([[0, -1, -1], [-1, 1, -1]]), {}, "items that two annotators or more labelled"),
@@ -446,6 +457,25 @@ def test_columns_refused(columns, options, message, unchecked):
 def test_refusals(matrix, options, message, unchecked):
     with pytest.raises(ValueError, match=message):
         rank_annotators(matrix, **options)
+
+
+@pytest.mark.parametrize("names", [["a", "a", "b"], ["a", "b"], 3])
+def test_names_of_a_matrix_are_one_each(names, unchecked):
+    message = refused(answers_from_matrix, np.zeros((2, 3), int), annotators=names)
+    assert message.startswith("annotators: expected 3")
+
+
+def test_abstentions_of_several_types_are_found():
+    columns = ([1, 1, 2, 2], ["a", "b", "a", "b"], [-1, 0, 1, 0])
+    answers = answers_from_columns(*columns, abstain=["skip", -1])
+    np.testing.assert_array_equal(answers.label, [2, 0, 1, 0])
+
+
+def test_a_hundred_classes_are_ranked():
+    """The search for collusion holds a few pairs of answers at once, not all of them."""
+    items = np.arange(120)
+    matrix = np.stack([items, items, np.roll(items, 1)], axis=1)
+    assert [a.answers for a in rank_annotators(matrix).annotators] == [120] * 3
 
 
 def test_constant_annotators_lone_items_and_rare_classes_are_findings_not_crashes():

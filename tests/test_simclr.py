@@ -262,6 +262,36 @@ def test_half_written_checkpoint_is_passed_over(run, images, tmp_path):
     np.testing.assert_array_equal(state.losses, seen[-1].losses)
 
 
+def test_damaged_checkpoint_is_refused_or_the_same(run, tmp_path):
+    """A bit turned in any of its files."""
+    seen, directory = run
+    rng = np.random.default_rng(0)
+    refusals = 0
+    for number in range(24):
+        copied = tmp_path / str(number)
+        shutil.copytree(directory, copied)
+        files = sorted(path for path in (copied / "2").rglob("*") if path.is_file())
+        file = [path for path in files if path.stat().st_size][number % 13]
+        data = bytearray(file.read_bytes())
+        data[rng.integers(len(data))] ^= 1 << int(rng.integers(8))
+        file.write_bytes(data)
+        refusal, state = None, seen[-1]
+        try:
+            state, _ = training.restore(copied)
+        except ValueError as error:
+            refusal = str(error)
+        assert refusal is None or "2: expected a checkpoint as it was written" in refusal
+        refusals += refusal is not None
+        for found, expected in zip(*map(jax.tree.leaves, (state, seen[-1])), strict=True):
+            np.testing.assert_array_equal(found, expected)
+    assert refusals >= 3
+
+
+def test_checkpoint_of_other_images_is_refused(run, images):
+    with pytest.raises(ValueError, match="to have pixels="):
+        training.train(jax.random.key(0), images[::-1], run[1], epochs=2, **SETTINGS)
+
+
 @pytest.mark.parametrize(
     ("change", "named"),
     [

@@ -8,15 +8,16 @@ by its silence. Items nobody was asked about by an annotator take no memory.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from jgram.data import check_aligned, drop_missing, encode_labels
 from jgram.data.labels import EncodedLabels
 
-__all__ = ["Answers", "answers_from_columns", "answers_from_matrix"]
+__all__ = ["Answers", "answers_from_columns", "answers_from_matrix", "as_answers"]
 
+LARGEST = 1 << 28  # entries of all confusion matrices
 Repeats = Literal["refuse", "first", "last", "majority"]
 
 
@@ -79,10 +80,14 @@ def answers_from_columns(
         >>> answers.annotators, answers.classes, answers.label
         (('ann', 'bob'), ('no', 'yes'), array([1, 0, 2, 0], dtype=int32))
     """
-    if repeats not in ("refuse", "first", "last", "majority"):
-        raise ValueError(
-            f"repeats: expected 'refuse', 'first', 'last' or 'majority', got {repeats!r}"
-        )
+    for name, value, allowed in (
+        ("repeats", repeats, get_args(Repeats)),
+        ("missing", missing, ("raise", "drop")),
+    ):
+        if value not in allowed:
+            raise ValueError(f"{name}: expected {' or '.join(map(repr, allowed))}, got {value!r}")
+    if isinstance(abstain, str) or not isinstance(abstain, Iterable):
+        raise ValueError(f"abstain: expected a list of labels, got {abstain!r}: give [{abstain!r}]")
     columns = {"item": item, "annotator": annotator, "label": label}
     if missing == "drop":
         columns, _ = drop_missing(columns)
@@ -90,6 +95,7 @@ def answers_from_columns(
     items = encode_labels(columns["item"], name="item")
     people = encode_labels(columns["annotator"], name="annotator")
     label_codes, names = _labels(columns["label"], classes, tuple(abstain))
+    _check_size(len(people.classes), len(names))
     kept = _one_each(items, people, label_codes, names, repeats)
     return Answers(
         items.codes[kept],
@@ -132,16 +138,24 @@ def answers_from_matrix(
         (array([0, 0, 1, 1], dtype=int32), array([0, 1, 0, 1], dtype=int32),
          array([0, 1, 2, 1], dtype=int32))
     """
-    codes = np.asarray(matrix)
+    try:
+        codes = np.asarray(matrix)
+    except ValueError:
+        raise ValueError(
+            "expected answers [items, annotators], got rows of different lengths"
+        ) from None
     if codes.ndim != 2 or codes.dtype.kind not in "iu":
         raise ValueError(
             "expected answers [items, annotators] as ints with -1 for none, got "
             f"{codes.dtype}{list(codes.shape)}: use answers_from_columns for a long table"
         )
-    largest = int(codes.max(initial=-1))
+    lowest, largest = (int(codes.min()), int(codes.max())) if codes.size else (-1, -1)
     d = largest + 1 if num_classes is None else num_classes
-    if codes.min(initial=0) < -1 or largest >= d:
-        wrong = largest if largest >= d else int(codes.min())
+    if not isinstance(d, int | np.integer) or d < 0:
+        raise ValueError(f"num_classes: expected a count, got {num_classes!r}")
+    _check_size(codes.shape[1], d)
+    if lowest < -1 or largest >= d:
+        wrong = largest if largest >= d else lowest
         raise ValueError(f"expected answers -1 (none), 0..{d - 1}, got {wrong}")
     row, column = (part.ravel().astype(np.int32) for part in np.indices(codes.shape))
     label = np.where(codes < 0, d, codes).ravel().astype(np.int32)
@@ -155,10 +169,37 @@ def answers_from_matrix(
     )
 
 
+def as_answers(answers: Any, num_classes: int | None = None) -> Answers:
+    """Answers of two classes or more, as they are or of a matrix."""
+    if not isinstance(answers, Answers):
+        answers = answers_from_matrix(answers, num_classes=num_classes)
+    if len(answers.classes) < 2:
+        raise ValueError(
+            f"expected two classes or more, got {len(answers.classes)}: name all possible labels "
+            "(classes=), if there are others"
+        )
+    return answers
+
+
+def _check_size(annotators: int, classes: int) -> None:
+    """Refuse what would need a confusion matrix too large for memory for each annotator."""
+    if max(annotators, 1) * classes**2 > LARGEST:
+        raise ValueError(
+            f"expected fewer classes, got {classes} labels of {annotators} annotators, whose "
+            "confusion matrices take more than a gigabyte: name the column of the labels, or merge "
+            "rare ones"
+        )
+
+
 def _names(names: Sequence[Any] | None, size: int, what: str) -> tuple[Any, ...]:
-    if names is not None and len(names) != size:
-        raise ValueError(f"{what}: expected {size} names, got {len(names)}")
-    return tuple(range(size)) if names is None else tuple(names)
+    if names is not None and not isinstance(names, Iterable):
+        raise ValueError(f"{what}: expected {size} names, got {names!r}")
+    found = tuple(range(size)) if names is None else tuple(names)
+    if len(found) != size or len(set(found)) != size:
+        raise ValueError(
+            f"{what}: expected {size} different names, got {len(set(found))} in {len(found)}"
+        )
+    return found
 
 
 def _labels(
@@ -169,9 +210,7 @@ def _labels(
         encoded = encode_labels(label, name="label", classes=classes)
         return encoded.codes, encoded.classes
     values = np.asarray(label)
-    silent = np.isin(
-        values, np.asarray(abstain, values.dtype if values.dtype.kind == "O" else None)
-    )
+    silent = np.logical_or.reduce([values == one for one in abstain])
     if not silent.any() or silent.all():
         every = "every label is one" if silent.any() else "no label is one"
         raise ValueError(f"abstain: expected some labels to be one of {list(abstain)}, but {every}")

@@ -33,7 +33,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jgram.annotators.answers import Answers
+from jgram.annotators.answers import Answers, as_answers
 from jgram.annotators.posterior import Model, fit, majority
 from jgram.arrays import Array
 
@@ -45,6 +45,7 @@ COUPLINGS = (0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.8, 0.95)
 ITERATIONS = 20
 BLOCK = 2_000_000  # pairs of answers held at once
 CHUNK = 1 << 16  # pairs of answers in one compiled call
+ENTRIES = 1 << 24  # of their states and labels
 
 
 @dataclass(frozen=True)
@@ -109,25 +110,26 @@ class Pairs(NamedTuple):
     met: int
 
 
-def find_collusion(answers: Answers) -> CollusionSearch:
+def find_collusion(answers: Any) -> CollusionSearch:
     """Pairs of annotators who agree beyond their habits and their items; formulas at the top.
 
     Args:
-        answers: :class:`Answers`; abstentions are left out.
+        answers: :class:`Answers`, or ints ``[items, annotators]`` with -1 for no answer;
+            abstentions are left out.
 
     Returns:
         A :class:`CollusionSearch`. The family-wise level is .05.
 
     Example:
         >>> rng = np.random.default_rng(0)
-        >>> from jgram.annotators.answers import answers_from_matrix
         >>> truth = rng.integers(0, 2, 200)
         >>> matrix = np.where(rng.random((200, 8)) < 0.3, 1 - truth[:, None], truth[:, None])
         >>> matrix[:, 7] = matrix[:, 2]
-        >>> found = find_collusion(answers_from_matrix(matrix))
+        >>> found = find_collusion(matrix)
         >>> [(pair.first, pair.second) for pair in found.flagged]
         [(2, 7)]
     """
+    answers = as_answers(answers)
     pairs = pair_evidence(answers)
     bar = np.log(max(len(pairs.items), 1) / LEVEL)
     judged = pairs.information >= bar
@@ -228,7 +230,7 @@ def _common_items(
     rows = np.argsort(annotator, kind="stable")
     work = np.bincount(annotator, size[item].astype(float), m)
     ends = np.cumsum(np.bincount(annotator, minlength=m))
-    widest = max(1, BLOCK // m)
+    widest = max(1, BLOCK // max(m, 1))
     low = 0
     while low < m:
         high = low + max(1, int((np.cumsum(work[low : low + widest]) <= BLOCK).sum()))
@@ -260,11 +262,11 @@ def _evaluate(
     right: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """``R``, divergence and expected agreement of each pair of answers, chunk by chunk."""
-    n = len(left)
+    n, chunk = len(left), min(CHUNK, max(1, ENTRIES // model.log_channels[0].size))
     found = np.empty((3, n), np.float32)
-    for low in range(0, n, CHUNK):
-        part = slice(low, min(low + CHUNK, n))
-        padding = (0, CHUNK - (part.stop - low))
+    for low in range(0, n, chunk):
+        part = slice(low, min(low + chunk, n))
+        padding = (0, chunk - (part.stop - low))
         one, two = (np.pad(rows[part], padding) for rows in (left, right))
         values = _couple(
             model.log_channels,

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 import jgram.display as display
-from jgram.annotators.answers import Answers, answers_from_matrix
+from jgram.annotators.answers import Answers, as_answers
 from jgram.annotators.collusion import CollusionSearch, find_collusion
 from jgram.annotators.readings import (
     Crowd,
@@ -277,9 +277,9 @@ def rank_annotators(
     Reference: Dawid and Skene (1979) for the model; judging annotators by their peers is not in
     *Data Reliability Scoring*.
     """
-    if by not in QUESTIONS:
+    if by not in list(QUESTIONS):
         raise ValueError(f"by: expected one of {', '.join(QUESTIONS)}, got {by!r}")
-    answers = _check(answers, num_classes)
+    answers = as_answers(answers, num_classes)
     crowd = fit_crowd(answers, incentive=incentive)
     judged = np.flatnonzero(crowd.answers > 0)
     _refuse_too_few(judged, answers)
@@ -324,20 +324,9 @@ def infer_labels(answers: Any, *, num_classes: int | None = None) -> InferredLab
         >>> [row["label"] for row in found.records()]
         [0, 1, 0, 1]
     """
-    answers = _check(answers, num_classes)
+    answers = as_answers(answers, num_classes)
     crowd = fit_crowd(answers)
     return InferredLabels(answers.items, answers.classes, crowd.posterior, crowd.votes.sum(axis=1))
-
-
-def _check(answers: Any, num_classes: int | None) -> Answers:
-    if not isinstance(answers, Answers):
-        answers = answers_from_matrix(answers, num_classes=num_classes)
-    if len(answers.classes) < 2:
-        raise ValueError(
-            f"expected two classes or more, got {len(answers.classes)}: name all possible labels "
-            "(classes=), if there are others"
-        )
-    return answers
 
 
 def _refuse_too_few(judged: np.ndarray, answers: Answers) -> None:

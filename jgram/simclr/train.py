@@ -9,6 +9,8 @@ uninterrupted one.
 import argparse
 import dataclasses
 import functools
+import hashlib
+import json
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -207,6 +209,7 @@ def train(
         "learning_rate": learning_rate,
         "temperature": temperature,
         "images": list(images.shape),
+        "pixels": _digest(images),
     }
     mesh = Mesh(np.array(devices), ("batch",))
     everywhere = NamedSharding(mesh, PartitionSpec())
@@ -311,20 +314,54 @@ def _manager(directory: str | Path) -> ocp.CheckpointManager:
     return ocp.CheckpointManager(Path(directory).absolute(), options=options)
 
 
+def _digest(*arrays: Any) -> str:
+    """Of all their bytes, shapes left out."""
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
+def _seal(settings: dict[str, Any]) -> str:
+    text = json.dumps(settings, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
 def _save(manager: ocp.CheckpointManager, training: Training, settings: dict[str, Any]) -> None:
+    settings = {**settings, "training": _digest(*jax.tree.leaves(training))}
     arguments = ocp.args.Composite(
-        training=ocp.args.PyTreeSave(training), settings=ocp.args.JsonSave(settings)
+        training=ocp.args.PyTreeSave(training),
+        settings=ocp.args.JsonSave({**settings, "seal": _seal(settings)}),
     )
     manager.save(int(training.epoch), args=arguments)
 
 
-def _settings(manager: ocp.CheckpointManager) -> dict[str, Any]:
-    arguments = ocp.args.Composite(settings=ocp.args.JsonRestore())
-    return manager.restore(manager.latest_step(), args=arguments)["settings"]
+def _load(manager: ocp.CheckpointManager) -> tuple[Training, dict[str, Any]]:
+    """The last checkpoint as it was written; one that changed since is not believed."""
+    epoch = manager.latest_step() or 0
+    try:
+        arguments = ocp.args.Composite(settings=ocp.args.JsonRestore())
+        settings = dict(manager.restore(epoch, args=arguments)["settings"])
+        sealed = bool({"seal", "training"} & settings.keys())  # older ones are not
+        seal = settings.pop("seal", None)
+        if sealed and seal != _seal(settings):
+            raise ValueError("settings")
+        training = _load_training(manager, epoch, settings)
+        if sealed and settings["training"] != _digest(*jax.tree.leaves(training)):
+            raise ValueError("training")
+    except MemoryError:
+        raise
+    except Exception as error:  # orbax, tensorstore and json have many for a damaged file
+        raise ValueError(
+            f"{manager.directory / str(epoch)}: expected a checkpoint as it was written, got one "
+            "that was damaged since: delete this folder to go on from the epoch before it"
+        ) from error
+    return training, settings
 
 
-def _load(manager: ocp.CheckpointManager, settings: dict[str, Any]) -> Training:
-    epoch = manager.latest_step()
+def _load_training(
+    manager: ocp.CheckpointManager, epoch: int, settings: dict[str, Any]
+) -> Training:
     shapes = jax.eval_shape(
         lambda: initialize(jax.random.key(0), _architecture(settings), settings["learning_rate"])
     )
@@ -344,7 +381,7 @@ def _architecture(settings: dict[str, Any]) -> Architecture:
 def _resume(
     manager: ocp.CheckpointManager, key: Key[Array, ""], settings: dict[str, Any]
 ) -> Training:
-    found = _settings(manager)
+    training, found = _load(manager)
     found = {**found, "architecture": dataclasses.asdict(_architecture(found))}
     different = [name for name in settings if settings[name] != found.get(name)]
     if different:
@@ -355,7 +392,6 @@ def _resume(
             + ", ".join(f"{name}={found.get(name)}" for name in different)
             + ": resume with its settings, or train in another directory"
         )
-    training = _load(manager, found)
     if not np.array_equal(training.key, jax.random.key_data(key)):
         raise ValueError(
             f"expected the key that the run in {manager.directory} started with, got another: "
@@ -375,8 +411,7 @@ def restore(directory: str | Path) -> tuple[Training, dict[str, Any]]:
     with _manager(directory) as manager:
         if manager.latest_step() is None:
             raise FileNotFoundError(f"no checkpoint in {directory}: train one first")
-        settings = _settings(manager)
-        return _load(manager, settings), settings
+        return _load(manager)
 
 
 @functools.partial(jax.jit, static_argnames="architecture")
