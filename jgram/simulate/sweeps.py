@@ -122,7 +122,7 @@ def sweep(
     scores: Mapping[str, TableScore],
     *,
     trials: int,
-    memory: float = 2.0**28,
+    memory: float | None = None,
     progress: str | None = None,
     mesh: Mesh | None = None,
 ) -> Trial:
@@ -139,7 +139,8 @@ def sweep(
         scores: Functions of a contingency table ``[m, d]``, by name. Pass the same function
             objects again and nothing is recompiled.
         trials: Trials of every cell.
-        memory: Bytes that a chunk's samples may take, on each device.
+        memory: Bytes that a chunk's samples may take, on each device: 4 MiB on a CPU unless given,
+            which stay in its cache and whose draws end with those of few cells; else 256 MiB.
         progress: What to call a progress bar (needs rich); none unless given.
         mesh: Devices, as from ``jax.make_mesh``, to split the trials over. They exchange nothing,
             and every trial is what it is on one device.
@@ -169,6 +170,8 @@ def sweep(
         raise ValueError(f"expected counts of {trials} trials, got {len(counts)}")
     named = tuple(scores.items())
     mesh = None if mesh is None else flat_mesh(mesh)
+    if memory is None:
+        memory = 2.0**22 if jax.default_backend() == "cpu" else 2.0**28
     with jax.enable_x64(True):
         return _in_chunks(
             partial(_chunk, (key, counts, transitions), scores=named, mesh=mesh),
