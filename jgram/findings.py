@@ -300,64 +300,42 @@ FINDINGS = (_rare_class, _near_singular, _near_mixture, _inside_the_noise, _volu
 
 
 def relabelling(
-    reports: Mapping[str, Any], classes: Sequence[Any], weights: Any = None
-) -> list[Finding]:
-    """Pairs of reports that agree better once one of them is relabelled.
+    reference: tuple[str, Any],
+    renamed: tuple[str, Any, Any],
+    classes: Sequence[Any],
+    weights: Any = None,
+) -> Finding:
+    """That a report is read with its classes renamed (:func:`jgram.alignment.align`).
 
     The score is blind to a permutation of the labels: two such reports can score alike while one
     is wrong everywhere.
 
     Args:
-        reports: Name to labels ``[n]``.
+        reference: Name and labels ``[n]`` of a report in the naming that is used.
+        renamed: Name, labels ``[n]`` and the new name ``[d]`` of every class of the other.
         classes: The ``d`` class names.
         weights: Frequencies ``[n]``.
 
     Example:
-        >>> swapped = {"a": np.array([0, 1, 1, 0]), "b": np.array([1, 0, 0, 1])}
-        >>> [finding.value for finding in relabelling(swapped, ["no", "yes"])]
-        [0.0]
+        >>> labels = np.array([0, 1, 1, 0])
+        >>> relabelling(("a", labels), ("b", 1 - labels, np.array([1, 0])), ["no", "yes"]).value
+        0.0
     """
-    findings = []
-    names = [name for name, labels in reports.items() if np.ndim(labels) == 1]
-    d = len(classes)
-    for i, first in enumerate(names):
-        for second in names[i + 1 :]:
-            both = (np.asarray(reports[first]) >= 0) & (np.asarray(reports[second]) >= 0)
-            cells = (
-                np.asarray(reports[first])[both].astype(np.int64) * d
-                + np.asarray(reports[second])[both]
-            )
-            copies = None if weights is None else np.asarray(weights)[both]
-            table = np.bincount(cells, copies, minlength=d * d).reshape(d, d)
-            partner = _best_permutation(table)
-            agree = np.trace(table) / table.sum()
-            permuted = table[np.arange(d), partner].sum() / table.sum()
-            if permuted > agree + 0.05 and (partner != np.arange(d)).any():
-                moved = [k for k in range(d) if partner[k] != k]
-                words = ", ".join(f"{classes[k]!r} as {classes[partner[k]]!r}" for k in moved[:4])
-                findings.append(
-                    Finding(
-                        "relabelling",
-                        "warning",
-                        f"{second!r} agrees with {first!r} on {agree:.0%} of the records, and on "
-                        f"{permuted:.0%} when {second!r} is read with {words}",
-                        "the score cannot see a swap of class names: check which naming is right",
-                        float(agree),
-                    )
-                )
-    return findings
-
-
-def _best_permutation(table: np.ndarray) -> np.ndarray:
-    """Greedy one-to-one matching of rows to columns, largest cells first."""
-    left = table.astype(float)
-    partner = np.zeros(len(table), int)
-    for _ in range(len(table)):
-        row, column = np.unravel_index(np.argmax(left), left.shape)
-        partner[row] = column
-        left[row, :] = -1.0
-        left[:, column] = -1.0
-    return partner
+    (first, one), (second, two, names) = reference, renamed
+    copies = ((one >= 0) & (two >= 0)) * (1.0 if weights is None else weights)
+    total = max(float(copies.sum()), 1.0)
+    agree = float(copies @ (one == two)) / total
+    read = float(copies @ (one == names[two])) / total
+    moved = [k for k in range(len(names)) if names[k] != k]
+    words = ", ".join(f"{classes[k]!r} as {classes[names[k]]!r}" for k in moved[:4])
+    return Finding(
+        "relabelling",
+        "warning",
+        f"{second!r} agrees with {first!r} on {agree:.0%} of the records, and on {read:.0%} when "
+        f"{second!r} is read with {words}",
+        "the score cannot see a swap of class names: check which naming is right",
+        agree,
+    )
 
 
 @dataclass(frozen=True)

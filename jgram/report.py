@@ -473,7 +473,7 @@ def rank_reports(
             f"expected two classes or more, got {only} alone in every report: list all possible "
             "labels in classes="
         )
-    stacked, renamed = _aligned(bound)
+    stacked, names, renamed = _aligned(bound)
     with float64():
         judged, length, groups = None, block_length, bound.groups
         if length is None:
@@ -489,6 +489,9 @@ def rank_reports(
         key = jax.random.key(0) if key is None else key
         found = _verdicts(key, judged.pairs, judged.noise, groups, confidence)
         verdicts = jax.device_get(found)
+    if names is not None:  # published scores are of the reports as they were given
+        product = np.take_along_axis(judged.product, names[:, None, :], axis=2)
+        judged = judged._replace(product=product)
     published = _published(bound, judged, left, confidence, several=True)
     findings = (*bound.findings, *renamed, *_capped(bound, judged, left))
     return _ranking(bound, published, judged.pairs, left, verdicts, findings, confidence, length)
@@ -532,24 +535,24 @@ def compare(
 # --------------------------------------------------------------------------------------------
 
 
-def _aligned(bound: Bound) -> tuple[np.ndarray, list[Finding]]:
-    """Reports as one array, classes named as by the first, and what was renamed."""
+def _aligned(bound: Bound) -> tuple[np.ndarray, np.ndarray | None, list[Finding]]:
+    """Reports as one array with one naming of the classes, the new names, and a word on each."""
     stacked = np.stack(list(bound.reports.values()))
     if stacked.ndim == 3:
-        return stacked, []
-    aligned, meanings = align(stacked, len(bound.classes), bound.weights)
-    renamed = {
-        name: labels
-        for name, labels, meaning in zip(bound.reports, stacked, meanings, strict=True)
-        if (meaning != np.arange(len(meaning))).any()
-    }
-    first = next(iter(bound.reports))
-    found = [
-        finding
-        for name, labels in renamed.items()
-        for finding in relabelling({first: stacked[0], name: labels}, bound.classes, bound.weights)
+        return stacked, None, []
+    found = align(stacked, len(bound.classes), bound.weights)
+    aligned, reports = found.rename(stacked), list(bound.reports)
+    renamed = np.flatnonzero((found.names != np.arange(len(bound.classes))).any(axis=1))
+    said = [
+        relabelling(
+            (reports[near], stacked[near]),
+            (reports[i], stacked[i], found.names[i]),
+            bound.classes,
+            bound.weights,
+        )
+        for i, near in zip(renamed, found.nearest[renamed], strict=True)
     ]
-    return aligned, found
+    return aligned, found.names, said
 
 
 def _time_groups(bound: Bound, length: int) -> np.ndarray | None:

@@ -349,13 +349,18 @@ def test_alignment():
     other = redrawn(rng, x, 0.5)
     names = np.array([2, 0, 3, 1])
     noise = np.stack([x, *(rng.permutation(x) for _ in range(30))])
-    assert np.all(align(noise, 4)[1] == np.arange(4))
+    assert np.all(align(noise, 4).names == np.arange(4))
     missing = np.where(rng.random(300) < 0.2, -1, names[other])
-    aligned, found = align(np.stack([x, names[other], missing, other]), 4)
-    np.testing.assert_array_equal(aligned[1], other)
-    np.testing.assert_array_equal(aligned[2], np.where(missing < 0, -1, other))
-    np.testing.assert_array_equal(names[found[0]][found[1]], names[found[1]])
-    np.testing.assert_array_equal(found[3], np.arange(4))
+    # A report of noise comes first: it must not stand between the others.
+    reports = np.stack([noise[1], x, names[other], missing, other])
+    found = align(reports, 4)
+    aligned = found.rename(reports)
+    np.testing.assert_array_equal(aligned[2], other)
+    np.testing.assert_array_equal(aligned[3], np.where(missing < 0, -1, other))
+    np.testing.assert_array_equal(found.names[[0, 1, 4]], np.tile(np.arange(4), (3, 1)))
+    assert found.nearest[2] == found.nearest[3] == 4
+    assert (align(reports[[2, 3, 1, 4, 0]], 4).names == np.arange(4)).all(axis=1).tolist() == [
+        True, True, False, False, True]  # fmt: skip
 
 
 def check_defined(found):

@@ -134,19 +134,17 @@ def test_centred_features_are_cured_by_the_constant():
     assert cured.log_score is not None
 
 
-def test_relabelled_reports_are_matched_and_close_ones_are_not():
+def test_a_relabelled_report_is_described():
     truth = np.repeat([0, 1, 2], 40)
-    turned = (truth + 1) % 3
+    turned, names = (truth + 2) % 3, np.array([1, 2, 0])
     turned[:4] = truth[:4]
-    (finding,) = relabelling({"a": truth, "soft": np.eye(3), "b": turned}, CLASSES)
+    finding = relabelling(("a", truth), ("b", turned, names), CLASSES)
     assert finding.value == pytest.approx(4 / 120)
     assert finding.level == "warning"
     assert "3% of the records, and on 97%" in finding.message
     assert "'low' as 'mid', 'mid' as 'high', 'high' as 'low'" in finding.message
-    missing = np.where(np.arange(120) % 2, truth, -1)
-    assert relabelling({"a": truth, "b": missing}, CLASSES) == []
-    half = np.where(np.arange(120) % 40 < 19, truth, (truth + 1) % 3)  # 47.5% and 52.5%
-    assert relabelling({"a": truth, "b": half}, CLASSES) == []
+    weighted = relabelling(("a", truth), ("b", turned, names), CLASSES, 1.0 * (np.arange(120) < 8))
+    assert "50% of the records, and on 50%" in weighted.message
 
 
 def test_independence_is_said_in_words():
