@@ -14,6 +14,7 @@ import csv
 import datetime
 import gzip
 import io
+import re
 import sys
 import tempfile
 import time
@@ -32,7 +33,15 @@ from scipy.special import ndtri
 from sklearn.covariance import ledoit_wolf
 
 import jgram
-from jgram.data import difference, encode_reports, prepare_table, quantile_bins, read_columns
+from jgram.data import (
+    Reading,
+    count_files,
+    difference,
+    encode_reports,
+    prepare_table,
+    quantile_bins,
+    read_columns,
+)
 from jgram.data.table import PreparedTable
 from jgram.table_kernel import TableKernel
 
@@ -512,26 +521,96 @@ def broken(rng: np.random.Generator) -> Case:
         return refusal(f"{kind}: {name}", call)
 
 
+# Stray quotes: every record, or a refusal ---------------------------------------------------
+
+
+def stray_quotes(rng: np.random.Generator, strays: int | None = None) -> Case:
+    """A text file, or a folder of two, into which quotes were put at random places."""
+    n, k = int(rng.integers(3, 90)), int(rng.integers(2, 5))
+    separator = str(rng.choice([",", ";", "|"]))
+    words = ["a", "b c", "", "NA", '5" pipe', f"p{separator} q", "one\ntwo", f'{separator}x "y"']
+    words = words[: int(rng.integers(2, len(words) + 1))]
+    columns = {}
+    for j in range(k):
+        if rng.random() < 0.4:
+            columns[f"c{j}"] = [str(x) for x in rng.integers(0, 30, n)]
+        else:
+            columns[f"c{j}"] = [str(x) for x in rng.choice(words, n)]
+    columns["id"] = [str(i) for i in range(n)]  # no row is blank
+    columns = {name: columns[name] for name in rng.permutation(list(columns))}
+    quoting = csv.QUOTE_ALL if rng.random() < 0.2 else csv.QUOTE_MINIMAL
+    end = str(rng.choice(["\n", "\r\n"]))
+    parts, cut = [], int(rng.integers(1, n))
+    for rows in (slice(cut), slice(cut, n)):
+        text = io.StringIO(newline="")
+        writer = csv.writer(text, delimiter=separator, quoting=quoting, lineterminator=end)
+        writer.writerows(zip(*(column[rows] for column in columns.values()), strict=True))
+        parts.append(text.getvalue())
+    strays = int(rng.integers(5)) if strays is None else strays
+    for _ in range(strays):
+        which = int(rng.integers(2))
+        body = parts[which]
+        edges = [m.end() for m in re.finditer(rf"[{re.escape(separator)}\n]", body)]
+        edges += [m.start() for m in re.finditer(rf"[{re.escape(separator)}\r\n]", body)]
+        place = int(rng.choice(edges)) if rng.random() < 0.9 else int(rng.integers(len(body)))
+        parts[which] = body[:place] + '"' + body[place:]
+    header = separator.join(columns) + end
+    with tempfile.TemporaryDirectory() as folder:
+        suffix = ".csv.gz" if rng.random() < 0.2 else ".csv"
+        zipped = gzip.compress if suffix == ".csv.gz" else bytes
+        whole, many = Path(folder) / f"case{suffix}", Path(folder) / "many"
+        many.mkdir()
+        whole.write_bytes(zipped((header + "".join(parts)).encode()))
+        for i, part in enumerate(parts):
+            (many / f"{i}{suffix}").write_bytes(zipped((header + part).encode()))
+        reading = Reading(tuple(columns), separator=separator)
+        ways = {
+            whole: lambda: len(read_columns(whole, separator=separator)["id"]),
+            many: lambda: count_files(many, reading).cells.num_records,
+        }
+        for path, way in ways.items():
+            try:
+                found = way()
+            except ValueError as error:
+                line = str(error)
+                if strays == 0 and "quotes join" not in line:
+                    raise Wrong(f"no stray quotes, and refused: {line}") from error
+                if type(error) is not ValueError or not re.match(
+                    rf"{re.escape(str(path))}.*(\(line \d+\)|in line \d+): ", line
+                ):
+                    raise Wrong(f"not one line that names file and row: {line!r}") from error
+                return Case("stray quotes", "refused", line)
+            if found != n:
+                raise Wrong(f"{found} of {n} records read: {path.name}")
+    return Case("stray quotes", "right")
+
+
 # Running ------------------------------------------------------------------------------------
 
+KINDS = {"quotes": stray_quotes}
 RIGHT = (right_categories, right_numbers, right_table, right_table, right_file, right_codes)
 
 
-def run_case(seed: int) -> Case:
+def run_case(seed: int, kind: str | None = None) -> Case:
     """One case: half of them have an answer that the oracle knows, half a fault."""
     rng = np.random.default_rng(seed)
+    if kind is not None:
+        return KINDS[kind](rng)
     if rng.random() < 0.5:
-        return RIGHT[rng.integers(len(RIGHT))](rng)
+        right = [*RIGHT, *KINDS.values()]
+        return right[rng.integers(len(right))](rng)
     return broken(rng)
 
 
-def run(cases: int, first: int = 0) -> tuple[collections.Counter[str], dict[int, str]]:
+def run(
+    cases: int, first: int = 0, kind: str | None = None
+) -> tuple[collections.Counter[str], dict[int, str]]:
     """Counts by kind of all cases, and what went wrong by seed."""
     counts: collections.Counter[str] = collections.Counter()
     wrong: dict[int, str] = {}
     for seed in range(first, first + cases):
         try:
-            case = run_case(seed)
+            case = run_case(seed, kind)
             counts[f"{case.outcome}: {case.kind}"] += 1
         except Exception as error:
             wrong[seed] = f"{type(error).__name__}: {str(error).splitlines()[0][:200]}"
@@ -543,16 +622,17 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=1000)
     parser.add_argument("--first", type=int, default=0, help="Seed of the first case.")
     parser.add_argument("--only", type=int, help="Run this one case and show what it says.")
+    parser.add_argument("--kind", choices=KINDS, help="Cases of this kind alone.")
     arguments = parser.parse_args()
     if arguments.only is not None:
         try:
-            print(run_case(arguments.only))
+            print(run_case(arguments.only, arguments.kind))
         except Exception:
             traceback.print_exc()
             return 1
         return 0
     start = time.perf_counter()
-    counts, wrong = run(arguments.cases, arguments.first)
+    counts, wrong = run(arguments.cases, arguments.first, arguments.kind)
     for kind, count in sorted(counts.items()):
         print(f"{count:6} {kind}")
     right = sum(count for kind, count in counts.items() if kind.startswith("right"))

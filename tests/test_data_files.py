@@ -11,7 +11,14 @@ import pyarrow as pa
 import pytest
 from pyarrow import feather, parquet
 
-from jgram.data import check_observations, encode_labels, read_cells, read_columns
+from jgram.data import (
+    Reading,
+    check_observations,
+    count_files,
+    encode_labels,
+    read_cells,
+    read_columns,
+)
 from tests.refusals import refused
 
 
@@ -75,6 +82,41 @@ def test_pandas_polars_and_quoted_text_read_back(tmp_path):
         columns = read_columns(tmp_path / name)
         assert columns["text"].tolist() == texts
         np.testing.assert_array_equal(columns["value"], frame["value"])
+
+
+@pytest.mark.parametrize(
+    ("cells", "words"),
+    [
+        ({30: '"stray', 90: '"stray'}, ["row 30 (line 32)", "does not enclose it"]),
+        ({30: '"stray'}, ["row 30 (line 32)", "does not enclose it"]),
+        ({30: '"stray', 32: 'stray"'}, ["row 30 (line 32)", "join 3 lines", "Parquet"]),
+        ({30: '5"'}, None),
+        ({30: '"two\nlines"'}, None),
+        ({30: '"Dear Sir, I\nam well"'}, None),  # else `I` were among the numbers
+        ({30: '"' + "long " * 40_000 + '"'}, None),
+    ],
+)
+@pytest.mark.parametrize("name", ["data.csv", "data.csv.gz", "many"])
+def test_no_record_is_lost_to_a_stray_quote(tmp_path, cells, words, name):
+    rows = [f"{cells.get(i, 'word')},{i % 7}\n" for i in range(120)]
+    path = tmp_path / name
+    if name == "many":
+        path.mkdir()
+        (path / "0.csv").write_text("note,level\n" + "".join(rows))
+    else:
+        data = ("note,level\n" + "".join(rows)).encode()
+        path.write_bytes(gzip.compress(data) if name.endswith("gz") else data)
+
+    def read():
+        if name == "many":
+            return count_files(path, Reading(("note", "level"))).cells.num_records
+        return len(read_columns(path)["level"])
+
+    if words is None:
+        assert read() == 120
+    else:
+        message = refused(read)
+        assert [word for word in [str(path), *words] if word not in message] == [], message
 
 
 def test_a_single_column_needs_no_separator(write):

@@ -17,8 +17,8 @@ import pytest
 from pyarrow import ipc
 from pyarrow import parquet as pq
 
-from jgram.data import count_batches, count_files, counting, list_files, read_columns, streams
-from jgram.data.checkpoint import Checkpoint
+from jgram.data import count_batches, count_files, counting, files, list_files, read_columns
+from jgram.data.checkpoint import Checkpoint, State
 from jgram.data.columns import column, factorise
 from jgram.data.counting import quantile_edges, read_long
 from jgram.data.streams import Reading
@@ -105,7 +105,7 @@ OPTIONS = {"decimals": {"decimal": ","}, "marks": {"missing_values": ("skip",)}}
 @pytest.mark.parametrize("name", TEXTS)
 @pytest.mark.parametrize("how", ["plain", "gzip", "utf-16"])
 def test_text_means_what_it_means_in_one_file(tmp_path, monkeypatch, name, how):
-    monkeypatch.setattr(streams, "_TEXT_BATCH", 3)
+    monkeypatch.setattr(files, "ROWS", 3)
     header, *lines = TEXTS[name].splitlines(keepends=True)
     cut = len(lines) // 2 if name != "quoted" else 2
     parts = [lines[:cut], lines[cut:]]
@@ -170,9 +170,9 @@ def test_what_cannot_be_counted_is_refused_in_one_line(tmp_path, monkeypatch):
     one_column(tmp_path / "cut", "a.parquet", ["u"] * 100)
     path = tmp_path / "cut" / "a.parquet"
     path.write_bytes(path.read_bytes()[:-20])
-    refused(tmp_path / "cut", "a.parquet: not a whole Parquet file")
+    refused(tmp_path / "cut", "a.parquet: cannot be read as a Parquet file")
     (tmp_path / "cut.csv.gz").write_bytes(gzip.compress(b"x\n" + b"1\n" * 9999)[:-9])
-    refused(tmp_path / "cut.csv.gz", "cut.csv.gz: expected a whole gzip file")
+    refused(tmp_path / "cut.csv.gz", "cut.csv.gz: cannot be read as text in columns")
     (tmp_path / "wide.csv").write_text("x,y\n1,2\n1\n")
     refused(tmp_path / "wide.csv", "wide.csv: expected 2 fields", "got 1")
     (tmp_path / "latin.csv").write_bytes(b"x,y\n\xe9,1\n")
@@ -274,7 +274,8 @@ def test_a_killed_run_goes_on(tmp_path):
     expected = counted(count_files(folder, reading).cells)
     died = run_killed("os.kill(os.getpid(), signal.SIGKILL)", folder, kept)
     assert died.returncode == -signal.SIGKILL
-    (kept / ".half-1.arrow").write_bytes(b"half")  # what a kill while writing leaves
+    (kept / f".{'0' * 32}-1.arrow").write_bytes(b"half")  # what a kill while writing leaves
+    (kept / ".mine.arrow").write_bytes(b"not jgram's")
     assert len(list(kept.glob("[!.]*.arrow"))) == 2
     counted_now = []
 
@@ -286,10 +287,11 @@ def test_a_killed_run_goes_on(tmp_path):
     found = count_files(folder, reading, map=counting, checkpoint=kept)
     assert counted(found.cells) == expected
     assert counted_now == ["part-2.parquet", "part-3.parquet"]
-    assert not list(kept.glob(".*"))
+    assert [path.name for path in kept.glob(".*")] == [".mine.arrow"]
     # What is corrupt, foreign, or of a file that changed, is counted anew.
     checkpoint = Checkpoint.of(kept, reading)
-    places = [checkpoint.place(checkpoint.identity(folder / f"part-{i}.parquet")) for i in range(4)]
+    files = [folder / f"part-{i}.parquet" for i in range(4)]
+    places = [checkpoint.place(checkpoint.identity(path, State.of(path))) for path in files]
     places[0].write_bytes(places[0].read_bytes()[:-30])
     places[1].write_bytes(places[3].read_bytes())
     os.utime(folder / "part-2.parquet", (1, 1))
@@ -306,6 +308,59 @@ def test_a_killed_run_goes_on(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(ValueError, match="expected a folder for checkpoints"):
         count_files(folder, reading, checkpoint=tmp_path / "file")
+
+
+@pytest.mark.parametrize("flips", [300, pytest.param(10_000, marks=pytest.mark.thorough)])
+def test_no_checkpoint_with_a_flipped_bit_is_believed(tmp_path, flips):
+    folder, kept = write_parts(typed_table(), tmp_path / "many", []), tmp_path / "kept"
+    reading, rng = Reading(("text", "whole", "day")), np.random.default_rng(0)
+    count_files(folder, reading, checkpoint=kept)
+    checkpoint, (path,) = Checkpoint.of(kept, reading), folder.iterdir()
+    (place,) = kept.iterdir()
+    data = place.read_bytes()
+    assert checkpoint.load(path) is not None
+    for _ in range(flips):
+        flipped = bytearray(data)
+        flipped[rng.integers(len(data))] ^= 1 << int(rng.integers(8))
+        place.write_bytes(flipped)
+        assert checkpoint.load(path) is None
+
+
+def test_a_file_that_grows_while_it_is_counted_is_refused_and_not_kept(tmp_path, monkeypatch):
+    path, kept = tmp_path / "log.csv", tmp_path / "kept"
+    path.write_text("x\n" + "a\n" * 9)
+    plain = counting.coded_batches
+
+    def growing(path, reading):
+        yield from plain(path, reading)
+        with path.open("a") as file:
+            file.write("b\n")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(counting, "coded_batches", growing)
+        with pytest.raises(ValueError, match=r"log\.csv: changed while it was counted"):
+            count_files(path, Reading(("x",)), checkpoint=kept)
+    assert list(kept.iterdir()) == []
+    found = count_files(path, Reading(("x",)), checkpoint=kept)
+    assert counted(found.cells) == {("a",): 9, ("b",): 1}
+
+
+def test_a_cluster_without_workers_is_not_waited_for(tmp_path, monkeypatch):
+    distributed = pytest.importorskip("dask.distributed")
+    monkeypatch.setattr(counting, "PATIENCE", 0.6)
+    folder = write_parts(typed_table(), tmp_path / "many", [20, 50])
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        reading = Reading(("text", "bool"))
+        found = count_files(folder, reading, map=client.map)
+        assert counted(found.cells) == counted(count_files(folder, reading).cells)
+        client.retire_workers()
+        with pytest.raises(ValueError, match=r"expected workers to count files.*--checkpoint"):
+            count_files(folder, Reading(("text",)), map=client.map)
 
 
 def test_a_full_disk_leaves_no_half_checkpoint(tmp_path):

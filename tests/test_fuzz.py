@@ -13,3 +13,9 @@ def test_a_right_answer_or_one_clear_line():
     assert wrong == {}
     right = sum(count for kind, count in counts.items() if kind.startswith("right"))
     assert right >= 12
+
+
+def test_no_record_is_lost_to_quotes_put_anywhere():
+    counts, wrong = run(300, kind="quotes")
+    assert wrong == {}
+    assert counts["right: stray quotes"] > 50

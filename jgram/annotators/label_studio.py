@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from jgram.annotators.answers import Answers, Repeats, answers_from_columns
+from jgram.data.files import readable
 
 __all__ = ["answers_from_label_studio"]
 
@@ -62,11 +63,9 @@ def answers_from_label_studio(
                 f"{_keys(task)}: choose JSON, not JSON-MIN or CSV"
             )
         where = task.get("id")
-        name = where if item is None else task.get("data", {}).get(item)
-        if name is None:
-            kind = "an id" if item is None else f"{item!r} in its data"
-            raise ValueError(f"task {where}: expected {kind}, got {_keys(task.get('data', {}))}")
+        name = _item(task, item)
         for annotation in task["annotations"]:
+            annotation = _part(annotation, Mapping, "annotations", where)
             if annotation.get("was_cancelled"):
                 continue
             chosen = _choices(annotation, label, where)
@@ -87,29 +86,58 @@ def answers_from_label_studio(
 
 
 def _read(path: str | Path) -> list[Any]:
-    try:
+    with readable(path, "the JSON export of Label Studio"):
         tasks = json.loads(Path(path).read_text(encoding="utf-8-sig"))
-    except ValueError as error:
-        raise ValueError(f"{path}: expected the JSON export of Label Studio: {error}") from None
     if not isinstance(tasks, list):
         raise ValueError(f"{path}: expected a list of tasks, got {_keys(tasks)}")
     return tasks
 
 
+def _part(found: Any, kind: type, what: str, task: Any) -> Any:
+    """A part of a task, empty where it is null; refused where it is of another type."""
+    if found is None:
+        return kind() if kind is list else {}
+    if not isinstance(found, kind):
+        wanted = "a list" if kind is list else "an object"
+        raise ValueError(f"task {task}: expected {wanted} as {what}, got {_keys(found)}")
+    return found
+
+
+def _name(found: Any, what: str, task: Any) -> Any:
+    """A text or a whole number, by which things are told apart."""
+    if isinstance(found, bool) or not isinstance(found, str | int):
+        raise ValueError(f"task {task}: expected a text or a number as {what}, got {_keys(found)}")
+    return found
+
+
+def _item(task: Mapping[str, Any], item: str | None) -> Any:
+    """The name of a task's item."""
+    where = task.get("id")
+    data = _part(task.get("data"), Mapping, "data", where)
+    name = where if item is None else data.get(item)
+    if name is None:
+        kind = "an id" if item is None else f"{item!r} in its data"
+        raise ValueError(f"task {where}: expected {kind}, got {_keys(data)}")
+    return _name(name, item or "id", where)
+
+
 def _choices(annotation: Mapping[str, Any], label: str | None, task: Any) -> dict[str, Any]:
     """The choice by ``from_name``."""
     found = {}
-    for part in annotation.get("result", ()):
-        given, name = part.get("value", {}).get("choices"), str(part.get("from_name"))
-        if given is None or label not in (None, name):
+    for part in _part(annotation.get("result"), list, "result", task):
+        part = _part(part, Mapping, "parts of a result", task)
+        value = _part(part.get("value"), Mapping, "value", task)
+        name = str(part.get("from_name"))
+        if value.get("choices") is None or label not in (None, name):
             continue
+        given = _part(value["choices"], list, "choices", task)
         if len(given) != 1 or name in found:
             several = len(given) if len(given) != 1 else "another"
             raise ValueError(
                 f"task {task}: expected one choice of {name} an annotation, got {several}: labels "
                 "that hold together are not judged"
             )
-        found[name] = given[0]
+        found[name] = _name(given[0], "choice", task)
     return found
 
 
@@ -120,7 +148,7 @@ def _annotator(annotation: Mapping[str, Any], task: Any) -> Any:
         who = who.get("email") or who.get("id")
     if who is None:
         raise ValueError(f"task {task}: expected completed_by in each annotation, got none")
-    return who
+    return _name(who, "completed_by", task)
 
 
 def _keys(found: Any) -> str:

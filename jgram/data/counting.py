@@ -20,7 +20,7 @@ import numpy as np
 
 from jgram.cells import Cells, count, merge, objects, recode
 from jgram.data.bins import quantile_bins
-from jgram.data.checkpoint import Checkpoint
+from jgram.data.checkpoint import Checkpoint, State
 from jgram.data.columns import column, drop_missing, factorise, narrow
 from jgram.data.streams import Batch, Reading, coded_batches, encoded, opened, parsed
 
@@ -28,7 +28,9 @@ __all__ = ["Counted", "count_batches", "count_files", "quantile_edges", "read_lo
 
 MOST_CELLS = 2_000_000
 SAMPLED = 100_000  # records that quantiles are taken from
+PATIENCE = 30.0  # seconds without any worker of a cluster
 _MANY = 4096  # cells of a batch that are merged at once
+_GO_ON = "start workers; with --checkpoint the same command goes on where it ended"
 
 
 class Counted(NamedTuple):
@@ -87,8 +89,8 @@ def count_files(
     done = len(files) - len(waiting)
     found = map(functools.partial(_count_file, reading=reading), waiting)
     for path, one in zip(waiting, found, strict=True):
-        part = one.result() if hasattr(one, "result") else one
-        kept.save(path, part)
+        state, part = _result(one)
+        kept.save(path, state, part)
         parts = _compacted([*parts, part])
         done += 1
         if progress is not None:
@@ -153,7 +155,7 @@ def quantile_edges(
     files, reading, text = opened(source, reading)
     work = functools.partial(_sample_file, reading=reading)
     seeds = [(path, (seed, number)) for number, path in enumerate(files)]
-    parts = [one.result() if hasattr(one, "result") else one for one in map(work, seeds)]
+    parts = [_result(one) for one in map(work, seeds)]
     sample = _smallest(parts)
     columns = {}
     for name, values in sample.columns.items():
@@ -206,8 +208,37 @@ def read_long(source: str | Path | Sequence[Path], reading: Reading) -> dict[str
 # --------------------------------------------------------------------------------------------
 
 
-def _count_file(path: Path, reading: Reading) -> Cells:
-    return _count(coded_batches(path, reading), reading.names)
+def _count_file(path: Path, reading: Reading) -> tuple[State, Cells]:
+    state = State.of(path)
+    found = _count(coded_batches(path, reading), reading.names)
+    if State.of(path) != state:
+        raise ValueError(
+            f"{path}: changed while it was counted: run the same again once it is all written"
+        )
+    return state, found
+
+
+def _result(one: Any) -> Any:
+    """What a ``map`` gave: a result, or the future of one, of a cluster that may have died."""
+    client = getattr(one, "client", None)
+    if client is None:
+        return one.result() if hasattr(one, "result") else one
+    waited = 0.0
+    while waited < PATIENCE:
+        try:
+            return one.result(timeout=PATIENCE / 6)
+        except TimeoutError:
+            if one.done():
+                raise  # the file's own
+            waited = 0.0 if client.scheduler_info()["workers"] else waited + PATIENCE / 6
+        except Exception as error:
+            if not type(error).__module__.startswith("distributed"):
+                raise
+            raise ValueError(f"the Dask cluster did not count a file: {error}: {_GO_ON}") from None
+    raise ValueError(
+        f"expected workers to count files, the Dask cluster has had none for {PATIENCE:.0f} "
+        f"seconds: {_GO_ON}"
+    )
 
 
 def _count(batches: Iterable[Batch], names: Sequence[str]) -> Cells:

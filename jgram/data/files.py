@@ -11,12 +11,14 @@ import csv
 import difflib
 import gzip
 import io
+import itertools
 import math
 import operator
 import re
 import sys
 import zipfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,24 +29,30 @@ from jgram.data.columns import cells
 __all__ = [
     "ARROW",
     "PARQUET",
+    "SNIFFED",
     "TEXT",
     "find_separator",
-    "make_reader",
+    "open_text",
     "parse_cells",
     "read_cells",
     "read_columns",
+    "readable",
     "select",
     "separator_of",
+    "text_rows",
 ]
 
 TEXT = (".csv", ".tsv", ".txt")
 PARQUET = (".parquet", ".pq")
 ARROW = (".feather", ".arrow", ".ipc")
+ROWS, SNIFFED = 50_000, 50  # lines split at once; lines by which the separator is found
 _SEPARATORS = {",": ",", ";": ";", "\t": "tab", "|": "|"}
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?|[-+]?inf(inity)?", re.IGNORECASE)
 _INTEGER = re.compile(r"[-+]?(0|[1-9]\d*)")
 _GROUPED = re.compile(r"[-+]?[1-9]\d{0,2}([ ,.'’\u00a0\u202f]\d{3})+([.,]\d+)?|[-+]?\d+(,\d+)?")
 _NOT_A_NUMBER = frozenset(["na", "n/a", "#n/a", "nan", "null", "none", "<na>", ".", "-"])
+
+csv.field_size_limit(1 << 26)  # texts are long; a stray quote must not take in a whole large file
 
 
 def read_columns(
@@ -158,16 +166,53 @@ def _open(path: str | Path) -> tuple[str, Any, str]:
     suffix = path.suffix.lower()
     if suffix != ".gz":
         return str(path), path, suffix
-    return str(path), io.BytesIO(_unzip(path.read_bytes(), path)), Path(path.stem).suffix.lower()
+    suffix = Path(path.stem).suffix.lower()
+    return (
+        str(path),
+        path if suffix in TEXT else io.BytesIO(_unzip(path.read_bytes(), path)),
+        suffix,
+    )
 
 
 def _unzip(data: bytes, path: Any) -> bytes:
-    try:
+    with readable(path, "a gzip file"):
         return gzip.decompress(data)
-    except (OSError, EOFError, ValueError) as error:
-        raise ValueError(f"{path}: expected a whole gzip file: {error}") from None
-    except Exception as error:  # zlib.error is no OSError
-        raise ValueError(f"{path}: expected a whole gzip file: {error}") from None
+
+
+@contextmanager
+def readable(path: Any, what: str) -> Iterator[None]:
+    """One frame around all that reads files: whatever fails is one line that names the file.
+
+    Args:
+        path: What messages call the file.
+        what: What it is read as, ``"a Parquet file"`` for example.
+
+    Raises:
+        ValueError: In place of any error but those of memory, and those of the system, which
+            get the name of the file.
+    """
+    try:
+        yield
+    except MemoryError:
+        raise
+    except ImportError as error:
+        raise ValueError(
+            f"{path}: reading {what} takes {error.name}: pip install 'jgram[cli]'"
+        ) from None
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{path}: expected UTF-8 text, got byte {error.object[error.start]:#04x}: save the "
+            "file as UTF-8"
+        ) from None
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise OSError(error.errno, error.strerror, str(path)) from None
+        if type(error) is ValueError and str(error).startswith(f"{path}: "):
+            raise
+        why = f"{error}".strip().partition("\n")[0][:200] or type(error).__name__
+        raise ValueError(
+            f"{path}: cannot be read as {what}: {why}: check that it is whole"
+        ) from None
 
 
 # Text ---------------------------------------------------------------------------------------
@@ -192,25 +237,180 @@ def _read_text(
 
 def _table(path: str, source: Any, separator: str | None) -> tuple[list[str], list[list[str]], str]:
     """The names of a text file's columns, its rows of as many cells, and its separator."""
-    lines = _lines(path, source)
-    separator = separator or find_separator(lines, path)
-    try:
-        header, *rows = [row for row in make_reader(lines, separator) if row] or [[]]
-    except (csv.Error, TypeError) as error:
-        raise ValueError(f"{path}: cannot be read with separator {separator!r}: {error}") from None
+    with readable(path, "text in columns"), open_text(source) as file:
+        first = list(itertools.islice(file, SNIFFED))
+        separator = separator or find_separator(first, path)
+        batches = list(text_rows(itertools.chain(first, file), separator, path))
+    header, rows = batches[0][0], list(itertools.chain.from_iterable(rows for _, rows in batches))
     if not rows:
-        raise ValueError(
-            f"{path}: expected a header and at least one record, got {len(header) > 0:d} lines"
-        )
-    if set(map(len, rows)) != {len(header)}:
-        reader = make_reader(lines, separator)
-        row = next(row for row in reader if len(row) not in (0, len(header)))
-        raise ValueError(
-            f"{path}: expected {len(header)} fields as in the header, got {len(row)} in line "
-            f"{reader.line_num}: check its quotes, or the separator (--separator)"
-        )
-    header = [cell.strip() or f"column {j + 1}" for j, cell in enumerate(header)]
+        raise ValueError(f"{path}: expected a header and at least one record, got 1 lines")
     return header, rows, separator
+
+
+@contextmanager
+def open_text(source: Path | io.BytesIO) -> Iterator[io.TextIOWrapper]:
+    """A text file's lines, of a path (also gzipped) or of bytes: UTF-8, or UTF-16 with its mark."""
+    if isinstance(source, Path):
+        zipped = source.suffix.lower() == ".gz"
+        with gzip.open(source) if zipped else source.open("rb") as file:
+            yield _decoded(file)
+    else:
+        yield _decoded(io.BufferedReader(source))
+
+
+def _decoded(file: Any) -> io.TextIOWrapper:
+    wide = file.peek(2)[:2] in (b"\xff\xfe", b"\xfe\xff")
+    return io.TextIOWrapper(file, "utf-16" if wide else "utf-8-sig", newline="")
+
+
+def text_rows(
+    lines: Iterable[str], separator: str, path: Any
+) -> Iterator[tuple[list[str], list[list[str]]]]:
+    """Rows of a text file, batch by batch; none is lost to a stray quote.
+
+    Args:
+        lines: Of the file, with their ends.
+        separator: Of the fields.
+        path: What messages call the file.
+
+    Yields:
+        The names of the columns, and rows of as many cells; no rows where there is a header alone.
+
+    Raises:
+        ValueError: A quote that does not enclose a cell, or may join several records to one; a row
+            of other fields than the header's.
+    """
+    seen: list[str] = []  # lines of this batch
+
+    def passed() -> Iterator[str]:
+        for line in lines:
+            seen.append(line)
+            yield line
+
+    reader = make_reader(passed(), separator)
+    header: list[str] | None = None
+    before = records = 0  # lines and rows of earlier batches
+    while True:
+        try:
+            found = list(itertools.islice(reader, ROWS))
+        except csv.Error:
+            found = []
+        rows = list(filter(None, found))
+        width = len(header or (rows and rows[0]) or ())
+        if len(found) != len(seen) or set(map(len, rows)) - {width}:
+            _refuse_strays(seen, separator, path, header, before, records)
+        if not found:
+            break
+        if header is None and rows:
+            header = rows.pop(0)
+        if header is not None:
+            records += len(rows)
+            yield [cell.strip() or f"column {j + 1}" for j, cell in enumerate(header)], rows
+        before += len(seen)
+        seen.clear()
+    if header is None:
+        raise ValueError(f"{path}: expected a header and at least one record, got 0 lines")
+
+
+def _refuse_strays(
+    lines: list[str], separator: str, path: Any, header: list[str] | None, before: int, records: int
+) -> None:
+    """Refuse the first row, if any, that is no record, or of which no one knows whether it is one.
+
+    Args:
+        lines: Of one batch.
+        separator: Of the fields.
+        path: What messages call the file.
+        header: Its cells; ``None`` where the batch begins with them.
+        before: The number of lines before the batch.
+        records: The number of records before the batch.
+    """
+    reader = make_reader(lines, separator)
+    start, row, batch = 0, records - (header is None), []
+    several: list[tuple[int, int, int, list[str]]] = []
+    while True:
+        try:
+            cells = next(reader, None)
+        except csv.Error:
+            raise ValueError(
+                f"{path}: {_place(row, before + start + 1)}: a quote begins a cell and does not "
+                "enclose it: take it out, or enclose the cell and double the quotes in it"
+            ) from None
+        if cells is None:
+            break
+        if cells:
+            header = header or cells
+            if len(cells) != len(header):
+                raise ValueError(
+                    f"{path}: expected {len(header)} fields as in the header, got {len(cells)} in "
+                    f"line {before + reader.line_num}: check its quotes, or the separator "
+                    "(--separator)"
+                )
+            if reader.line_num - start > 1:
+                several.append((row, start, reader.line_num, cells))
+            elif row >= 0:
+                batch.append(cells)
+            row += 1
+        start = reader.line_num
+    numeric = [
+        len(batch) >= 10 and all(_is_number(cells[j]) for cells in batch)
+        for j in range(len(header or ()) if several else 0)
+    ]
+    for row, start, stop, cells in several:
+        text = "".join(lines[start:stop])
+        if not _well_quoted(text, separator) or _several_records(cells, separator, numeric):
+            raise ValueError(
+                f"{path}: {_place(row, before + start + 1)}: quotes join {stop - start} lines, "
+                "which may be as many records: take stray quotes out, or, if it is a cell of "
+                "several lines, save the file as Parquet"
+            )
+
+
+def _place(row: int, line: int) -> str:
+    return f"row {row} (line {line})" if row >= 0 else f"the header (line {line})"
+
+
+def _well_quoted(text: str, separator: str) -> bool:
+    """Whether quotes of a row enclose whole cells, and stand nowhere else."""
+    mark = re.escape(separator)
+    space = "" if separator == " " else " *+"
+    cell = rf'{space}(?:"(?:[^"]++|"")*+"|[^"\r\n{mark}]*+)'
+    return re.fullmatch(rf"{cell}(?:{mark}{cell})*+[\r\n]*", text) is not None
+
+
+def _several_records(cells: list[str], separator: str, numeric: Sequence[bool]) -> bool:
+    """Whether a row with a cell of several lines may be several rows that quotes have joined.
+
+    It may where the lines from some line on have as many fields as a row, and so has what is
+    before them, from its beginning or from a quote within it; unless that would put words into a
+    column of numbers.
+    """
+    width = len(cells)
+    for j, cell in enumerate(cells):
+        lines = re.split(r"\r\n|\r|\n", cell)
+        rows = [line.split(separator) for line in lines]
+        rows[0], rows[-1] = cells[:j] + rows[0], rows[-1] + cells[j + 1 :]
+        lines = [line for line, row in zip(lines, rows, strict=True) if row != [""]]
+        rows = [row for row in rows if row != [""]]
+        for i in range(len(lines) - 1, 0, -1):
+            if len(rows[i]) != width:
+                break
+            head = "\n".join(lines[:i])
+            ends = [0] * (i == 1) + [mark.end() for mark in re.finditer('"', head)]
+            if any(j + 1 + head.count(separator, end) == width for end in ends) and all(
+                _is_number(cell) or not number
+                for row in rows
+                if len(row) == width
+                for cell, number in zip(row, numeric, strict=True)
+            ):
+                return True
+    return False
+
+
+def _is_number(cell: str) -> bool:
+    """Whether a cell can stand in a column of numbers, stray quotes aside."""
+    cell = cell.replace('"', "").strip()
+    return not cell or cell.casefold() in _NOT_A_NUMBER or bool(_NUMBER.fullmatch(cell))
 
 
 def separator_of(separator: str | None, suffix: str) -> str | None:
@@ -219,21 +419,12 @@ def separator_of(separator: str | None, suffix: str) -> str | None:
 
 
 def make_reader(lines: Iterable[str], separator: str) -> Any:
-    """Rows of cells of lines of text."""
-    return csv.reader(lines, delimiter=separator, skipinitialspace=separator != " ")
-
-
-def _lines(path: str, source: Any) -> list[str]:
-    data = source.getvalue() if isinstance(source, io.BytesIO) else source.read_bytes()
-    encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    """Rows of cells of lines of text; a quote that does not enclose a cell is an error."""
     try:
-        text = data.decode(encoding)
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{path}: expected UTF-8 text, got byte {data[error.start]:#04x} at {error.start}: "
-            "save the file as UTF-8"
-        ) from None
-    return io.StringIO(text, newline="").readlines()  # str.splitlines would cut at U+2028 too
+        spaces = separator != " "
+        return csv.reader(lines, delimiter=separator, skipinitialspace=spaces, strict=True)
+    except (TypeError, ValueError):
+        raise ValueError(f"separator: expected one character, got {separator!r}") from None
 
 
 def find_separator(lines: list[str], path: str) -> str:
@@ -337,14 +528,9 @@ def _integers(values: list[int | None]) -> np.ndarray:
 
 
 def _read_arrow(path: str, source: Any, suffix: str, names: Sequence[str] | None) -> dict[str, Any]:
-    what = "a Parquet" if suffix in PARQUET else "an Arrow"
-    try:
-        from pyarrow import ArrowInvalid, ipc, parquet
-    except ImportError:
-        raise ValueError(
-            f"{path}: reading {what} file takes pyarrow: pip install 'jgram[cli]'"
-        ) from None
-    try:
+    with readable(path, "a Parquet file" if suffix in PARQUET else "an Arrow file"):
+        from pyarrow import ipc, parquet
+
         if suffix in PARQUET:
             with parquet.ParquetFile(source) as file:
                 wanted = select(file.schema_arrow.names, names, path)
@@ -353,8 +539,6 @@ def _read_arrow(path: str, source: Any, suffix: str, names: Sequence[str] | None
             table = ipc.open_file(source if isinstance(source, io.BytesIO) else str(source))
             table = table.read_all()
             table = table.select(wanted := select(table.column_names, names, path))
-    except ArrowInvalid as error:
-        raise ValueError(f"{path}: not {what} file: {str(error).splitlines()[0]}") from None
     if table.num_rows == 0:
         raise ValueError(f"{path}: expected at least one record, got none")
     return {
@@ -369,9 +553,7 @@ def _block(column: Any, name: str) -> np.ndarray:
 
 
 def _read_npz(path: str, source: Any, names: Sequence[str] | None) -> dict[str, Any]:
-    if not zipfile.is_zipfile(source):
-        raise ValueError(f"{path}: not an npz file")
-    with np.load(source, allow_pickle=False) as archive:
+    with readable(path, "an npz file"), zipfile.ZipFile(source), np.load(source) as archive:
         return {name: archive[name] for name in select(archive.files, names, path)}
 
 

@@ -5,15 +5,10 @@ passed on as they stand: what a column is depends on all its distinct cells, and
 they are known (:func:`parsed`), as :func:`jgram.data.read_columns` does for one file.
 """
 
-import csv
 import glob
-import gzip
-import io
 import itertools
 import operator
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -24,17 +19,20 @@ from jgram.data.columns import DROP_HINT, column, factorise
 from jgram.data.files import (
     ARROW,
     PARQUET,
+    SNIFFED,
     TEXT,
     find_separator,
-    make_reader,
+    open_text,
     parse_cells,
+    readable,
     select,
     separator_of,
+    text_rows,
 )
 
 __all__ = ["Batch", "Reading", "coded_batches", "encoded", "list_files", "opened", "parsed"]
 
-_BATCH, _TEXT_BATCH = 1 << 18, 50_000
+_BATCH = 1 << 18
 _GLOB = set("*?[")
 
 Batch = dict[str, tuple[Sequence[Any], np.ndarray]]
@@ -119,8 +117,9 @@ def opened(
     if text:
         separator = separator_of(reading.separator, _suffix(files[0]))
         if separator is None:
-            with _text_errors(files[0]), _open_text(files[0]) as file:
-                separator = find_separator(list(itertools.islice(file, 50)), str(files[0]))
+            with readable(files[0], "text in columns"), open_text(files[0]) as file:
+                first = list(itertools.islice(file, SNIFFED))
+            separator = find_separator(first, str(files[0]))
         reading = replace(reading, separator=separator)
     return files, reading, text
 
@@ -169,14 +168,10 @@ def _kind(path: Path) -> str:
 
 
 def _arrow_batches(path: Path, names: Sequence[str]) -> Iterator[Any]:
-    try:
+    with readable(path, f"a{'n' * (_kind(path) == 'Arrow')} {_kind(path)} file"):
         import pyarrow
         from pyarrow import ipc, parquet
-    except ImportError:
-        raise ValueError(
-            f"{path}: reading {_kind(path)} files takes pyarrow: pip install 'jgram[cli]'"
-        ) from None
-    try:
+
         if _kind(path) == "Parquet":
             with parquet.ParquetFile(path) as file:
                 schema = file.schema_arrow
@@ -189,11 +184,6 @@ def _arrow_batches(path: Path, names: Sequence[str]) -> Iterator[Any]:
                 select(file.schema.names, names, str(path))
                 for i in range(file.num_record_batches):
                     yield file.get_batch(i).select(list(names))
-    except (pyarrow.ArrowInvalid, OSError) as error:
-        if isinstance(error, FileNotFoundError | PermissionError):
-            raise
-        line = str(error).splitlines()[0]
-        raise ValueError(f"{path}: not a whole {_kind(path)} file: {line}") from None
 
 
 def _is_text(kind: Any) -> bool:
@@ -267,62 +257,17 @@ def _text_batches(
     path: Path, reading: Reading, choose: Callable[[int], Any] | None
 ) -> Iterator[Batch]:
     """Cells of a text file as they stand there."""
-    for header, rows in _rows(path, reading):
-        rows = rows if choose is None else [rows[i] for i in choose(len(rows))]
-        found: Batch = {}
-        for name in reading.names:
-            cells = list(map(operator.itemgetter(header.index(name)), rows))
-            place = {cell: i for i, cell in enumerate(dict.fromkeys(cells))}
-            codes = np.fromiter(map(place.__getitem__, cells), np.int32, len(cells))
-            found[name] = (list(place), codes)
-        yield found
-
-
-def _rows(path: Path, reading: Reading) -> Iterator[tuple[list[str], list[list[str]]]]:
-    """The header of a text file with some of its rows, again and again."""
-    with _text_errors(path), _open_text(path) as file:
-        reader = make_reader(file, reading.separator or ",")
-        header = next((row for row in reader if row), None)
-        if header is None:
-            raise ValueError(f"{path}: expected a header and records, got an empty file")
-        names = [cell.strip() or f"column {j + 1}" for j, cell in enumerate(header)]
-        select(names, reading.names, str(path))
-        while rows := list(itertools.islice(reader, _TEXT_BATCH)):
-            rows = [row for row in rows if row]
-            if set(map(len, rows)) - {len(header)}:
-                row = next(row for row in rows if len(row) != len(header))
-                raise ValueError(
-                    f"{path}: expected {len(header)} fields as in the header, got {len(row)} in "
-                    f"a line before line {reader.line_num + 1}: check its quotes, or the separator "
-                    "(--separator)"
-                )
-            if rows:
-                yield names, rows
-
-
-@contextmanager
-def _text_errors(path: Path) -> Iterator[None]:
-    """What may be wrong with a text file, in one line."""
-    try:
-        yield
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{path}: expected UTF-8 text, got byte {error.object[error.start]:#04x}: save the "
-            "file as UTF-8"
-        ) from None
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise ValueError(f"{path}: expected a whole gzip file: {error}") from None
-    except csv.Error as error:
-        raise ValueError(f"{path}: cannot be read as text in columns: {error}") from None
-
-
-@contextmanager
-def _open_text(path: Path) -> Iterator[io.TextIOWrapper]:
-    zipped = path.suffix.lower() == ".gz"
-    with gzip.open(path) if zipped else path.open("rb") as file:
-        buffered: Any = file
-        wide = buffered.peek(2)[:2] in (b"\xff\xfe", b"\xfe\xff")
-        yield io.TextIOWrapper(buffered, "utf-16" if wide else "utf-8-sig", newline="")
+    with readable(path, "text in columns"), open_text(path) as file:
+        for header, rows in text_rows(file, reading.separator or ",", path):
+            select(header, reading.names, str(path))
+            rows = rows if choose is None else [rows[i] for i in choose(len(rows))]
+            found: Batch = {}
+            for name in reading.names:
+                cells = list(map(operator.itemgetter(header.index(name)), rows))
+                place = {cell: i for i, cell in enumerate(dict.fromkeys(cells))}
+                codes = np.fromiter(map(place.__getitem__, cells), np.int32, len(cells))
+                found[name] = (list(place), codes)
+            yield found
 
 
 def _binned_text(batches: Iterable[Batch], reading: Reading, path: Path) -> Iterator[Batch]:
