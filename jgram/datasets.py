@@ -15,6 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jgram.data.files import read_columns, readable
+
 __all__ = ["Cifar10", "cifar10", "download_cifar10", "read_images"]
 
 URL = "https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz"
@@ -213,8 +215,7 @@ def read_images(path: str | Path, *, resize: int | None = None) -> tuple[np.ndar
     if path.suffix == ".npz":
         if not path.exists():
             raise FileNotFoundError(f"no such file: {path}")
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
+        arrays = read_columns(path)
         images = [name for name, array in arrays.items() if array.ndim == 4]
         if len(images) != 1:
             raise ValueError(
@@ -239,13 +240,11 @@ def read_images(path: str | Path, *, resize: int | None = None) -> tuple[np.ndar
 
 
 def _read_image(file: Path, resize: int | None) -> np.ndarray:
-    from PIL import Image, ImageOps, UnidentifiedImageError
+    with readable(file, "an image"):
+        from PIL import Image, ImageOps
 
-    try:
         with Image.open(file) as image:
             image = image.convert("RGB")
             if resize is not None:
                 image = ImageOps.fit(image, (resize, resize), Image.Resampling.BILINEAR)
             return np.asarray(image)
-    except (UnidentifiedImageError, OSError) as error:
-        raise ValueError(f"expected an image, got {file}: {error}") from error

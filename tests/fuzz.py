@@ -14,6 +14,7 @@ import csv
 import datetime
 import gzip
 import io
+import json
 import re
 import sys
 import tempfile
@@ -28,11 +29,14 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+from PIL import Image
 from pyarrow import feather, parquet
 from scipy.special import ndtri
 from sklearn.covariance import ledoit_wolf
 
 import jgram
+from jgram.annotators import answers_from_label_studio
+from jgram.cli.images import read_images
 from jgram.data import (
     Reading,
     count_files,
@@ -43,6 +47,7 @@ from jgram.data import (
     read_columns,
 )
 from jgram.data.table import PreparedTable
+from jgram.datasets import read_images as image_files
 from jgram.table_kernel import TableKernel
 
 SIZES = (24, 60)  # few, so that compiled code is met again
@@ -585,9 +590,92 @@ def stray_quotes(rng: np.random.Generator, strays: int | None = None) -> Case:
     return Case("stray quotes", "right")
 
 
+# Files that were damaged, exports of another shape: no raw error ----------------------------
+
+
+def damaged_file(rng: np.random.Generator) -> Case:
+    """A file cut off or with bytes that flipped: read somehow, or refused in one line."""
+    n = 40
+    columns = {"x": rng.normal(size=n), "label": rng.choice(["a", "b", "long name"], n)}
+    suffix = str(rng.choice([".parquet", ".feather", ".npz", ".csv.gz", ".png"]))
+    sink = io.BytesIO()
+    if suffix == ".npz":
+        np.savez_compressed(sink, x=columns["x"], label=columns["label"])
+    elif suffix == ".csv.gz":
+        sink.write(gzip.compress(pd.DataFrame(columns).to_csv(index=False).encode(), mtime=0))
+    elif suffix == ".png":
+        Image.fromarray(rng.integers(0, 256, (16, 16, 3), dtype=np.uint8)).save(sink, "PNG")
+    else:
+        write = parquet.write_table if suffix == ".parquet" else feather.write_feather
+        write(pa.table(columns), sink)
+    data = bytearray(sink.getvalue())
+    if rng.random() < 0.4:
+        del data[int(rng.integers(len(data))) :]
+    else:
+        for place in rng.integers(len(data), size=rng.integers(1, 4)):
+            data[place] ^= 1 << int(rng.integers(8))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"case{suffix}"
+        path.write_bytes(data)
+        ways: list[Callable[[], Any]] = [lambda: read_columns(path)]
+        if suffix == ".png":
+            ways = [
+                lambda: read_images(Path(folder), [0], 1, None, {}),
+                lambda: image_files(folder),
+            ]
+        elif suffix != ".npz":
+            ways.append(lambda: count_files(path, Reading(("label",))))
+        outcomes = [_read_or_refused(path, way) for way in ways]
+    return Case(f"damaged {suffix}", "refused" if "refused" in outcomes else "right")
+
+
+def hostile_export(rng: np.random.Generator) -> Case:
+    """An export of Label Studio of which one part is null, or of another type."""
+    choice = {"from_name": "kind", "type": "choices", "value": {"choices": ["cat"]}}
+    tasks: Any = [
+        {"id": i, "data": {"image": f"{i}.jpg"}, "annotations": [
+            {"completed_by": {"id": who, "email": f"{who}@x"}, "result": [choice]}
+            for who in range(3)
+        ]}
+        for i in range(4)
+    ]  # fmt: skip
+    tasks = json.loads(json.dumps(tasks))
+    places, nodes = [], [tasks]
+    while nodes:
+        node = nodes.pop()
+        for key in range(len(node)) if isinstance(node, list) else list(node):
+            places.append((node, key))
+            if isinstance(node[key], dict | list):
+                nodes.append(node[key])
+    node, key = places[rng.integers(len(places))]
+    others = [None, 3, -1.5, "text", True, [], {}, [None], [[1]], {"a": 1}, [{}], ["a", "b"]]
+    node[key] = others[rng.integers(len(others))]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "export.json"
+        path.write_text(json.dumps(tasks))
+        item = str(rng.choice(["image", ""])) or None
+        way = lambda: answers_from_label_studio(path, item=item)  # noqa: E731
+        return Case("export", _read_or_refused(None, way))
+
+
+def _read_or_refused(path: Path | None, way: Callable[[], Any]) -> str:
+    """What came of it; any error but one line that names the file is wrong."""
+    try:
+        way()
+    except ValueError as error:
+        line = str(error)
+        named = path is None or str(path) in line or line.startswith(("x: ", "label: "))
+        if type(error) is not ValueError or "\n" in line or len(line) > LONGEST or not named:
+            raise Wrong(f"not one line that names the file: {error!r}") from error
+        return "refused"
+    except MemoryError:  # a size that flipped
+        return "refused"
+    return "right"
+
+
 # Running ------------------------------------------------------------------------------------
 
-KINDS = {"quotes": stray_quotes}
+KINDS = {"quotes": stray_quotes, "damaged": damaged_file, "export": hostile_export}
 RIGHT = (right_categories, right_numbers, right_table, right_table, right_file, right_codes)
 
 

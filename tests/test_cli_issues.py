@@ -48,6 +48,10 @@ def folder(tmp_path_factory):
         "pay": [f"{1000 + i:,}" for i in range(ROWS)],
         "label": np.arange(ROWS),
         "photo": [f"img{i}.png" for i in range(ROWS)],
+        "up": [f"../bomb/img{i}.png" for i in range(ROWS)],
+        "whole": [folder / "bomb" / f"img{i}.png" for i in range(ROWS)],
+        "link": [f"out{i}.png" for i in range(ROWS)],
+        "nul": [f"{i}\0.png" for i in range(ROWS)],
     }
     with (folder / "visits.csv").open("w", newline="") as file:
         writer = csv.writer(file)
@@ -70,13 +74,16 @@ def folder(tmp_path_factory):
     np.savez(folder / "few.npz", pictures=pictures[1:])
     np.savez(folder / "two.npz", a=pictures, b=colours)
     np.savez(folder / "flat.npz", a=pictures.reshape(ROWS, -1))
-    for name in ("photos", "fewer", "broken"):
+    (folder / "cut.npz").write_bytes((folder / "few.npz").read_bytes()[:-40])
+    for name in ("photos", "fewer", "broken", "bomb", "links"):
         (folder / name).mkdir()
     for row, picture in enumerate(pictures):
         Image.fromarray(picture).save(folder / "photos" / f"img{row}.png")
     Image.fromarray(pictures[0]).save(folder / "fewer" / "img0.png")
     for row in range(ROWS):
         (folder / "broken" / f"img{row}.png").write_text("no image")
+        (folder / "bomb" / f"img{row}.png").write_bytes(b"P6 60000 60000 255\n")
+        (folder / "links" / f"out{row}.png").symlink_to(folder / "bomb" / f"img{row}.png")
     return folder
 
 
@@ -276,9 +283,15 @@ REFUSED = {
     f"{LINE} --images fewer --plot a.png": "one image for each of 120 rows, got 1:",
     f"{LINE} --images fewer --image-column photo --plot a.png": "expected the image of row",
     f"{LINE} --images photos --image-column x --plot a.png": "expected a column, got 'x'",
-    f"{LINE} --images broken --plot a.png": "expected an image that pillow can read",
+    f"{LINE} --images broken --plot a.png": "cannot be read as an image",
+    f"{LINE} --images cut.npz --plot a.png": "cut.npz: cannot be read as an npz file",
+    f"{LINE} --images bomb --image-column photo --plot a.png": "decompression bomb",
+    f"{LINE} --images photos --image-column up --plot a.png": "'../bomb/img5.png' in row 5 (up)",
+    f"{LINE} --images photos --image-column whole --plot a.png": "which leaves it",
+    f"{LINE} --images links --image-column link --plot a.png": "'out5.png' in row 5",
+    f"{LINE} --images photos --image-column nul --plot a.png": "cannot be read as the name of",
     f"{LINE} --images two.npz --plot a.png": "name it with --image-column",
-    f"{LINE} --images two.npz --image-column c --plot a.png": "expected an array 'c'",
+    f"{LINE} --images two.npz --image-column c --plot a.png": "expected a column 'c'",
     f"{LINE} --images flat.npz --plot a.png": "expected one array [rows, height, width]",
 }
 

@@ -164,6 +164,6 @@ def test_what_is_no_export_is_refused_in_one_line(tasks, words):
 
 def test_files_that_are_no_export_are_refused(tmp_path):
     path = tmp_path / "export.json"
-    for text, words in (("{", "expected the JSON export"), ('{"a": 1}', "an object of a")):
+    for text, words in (("{", "cannot be read as the JSON export"), ('{"a": 1}', "an object of a")):
         path.write_text(text)
         assert words in refused(answers_from_label_studio, path)

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from jgram.data.files import read_columns, readable
+
 __all__ = ["check_images", "read_images"]
 
 _SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
@@ -41,18 +43,15 @@ def check_images(place: Path) -> None:
 
 
 def _array(place: Path, size: int, name: str | None) -> np.ndarray:
-    with np.load(place, allow_pickle=False) as file:
-        shapes = {key: file[key].shape for key in file.files if name in (None, key)}
-        if name is not None and not shapes:
-            raise ValueError(f"{place}: expected an array {name!r}: it has {', '.join(file.files)}")
-        fitting = [key for key, shape in shapes.items() if _is_images(shape)]
-        if len(fitting) != 1:
-            shown = ", ".join(f"{key} {list(shape)}" for key, shape in shapes.items())
-            raise ValueError(
-                f"{place}: expected one array [rows, height, width] or [rows, height, width, 3], "
-                f"got {shown}: name it with --image-column"
-            )
-        array = file[fitting[0]]
+    arrays = read_columns(place, None if name is None else [name])
+    fitting = [key for key, array in arrays.items() if _is_images(array)]
+    if len(fitting) != 1:
+        shown = ", ".join(f"{key} {list(array.shape)}" for key, array in arrays.items())
+        raise ValueError(
+            f"{place}: expected one array [rows, height, width] or [rows, height, width, 3] of "
+            f"numbers, got {shown}: name it with --image-column"
+        )
+    array = arrays[fitting[0]]
     if len(array) != size:
         raise ValueError(
             f"{place}: expected one image for each of {size} rows, got {len(array)} in {fitting[0]}"
@@ -60,10 +59,10 @@ def _array(place: Path, size: int, name: str | None) -> np.ndarray:
     return array
 
 
-def _is_images(shape: tuple[int, ...]) -> bool:
-    return len(shape) == 3 or (
-        len(shape) == 4 and (shape[-1] in _CHANNELS or shape[1] in _CHANNELS)
-    )
+def _is_images(array: np.ndarray) -> bool:
+    shape = array.shape
+    channels = len(shape) == 4 and (shape[-1] in _CHANNELS or shape[1] in _CHANNELS)
+    return array.dtype.kind in "buif" and 0 not in shape and (len(shape) == 3 or channels)
 
 
 def _picture(image: np.ndarray) -> np.ndarray:
@@ -97,10 +96,20 @@ def _paths(
         return [ordered[row] for row in rows]
     if name not in cells:
         raise ValueError(f"--image-column: expected a column, got {name!r}: {', '.join(cells)}")
-    paths = [place / str(cells[name][row]) for row in rows]
-    for path, row in zip(paths, rows, strict=True):
-        if not path.is_file():
+    paths, inside = [], place.resolve()
+    for row in rows:
+        cell = str(cells[name][row])
+        path = place / cell
+        with readable(f"row {row} ({name}: {cell!r})", "the name of a file"):
+            real, there = path.resolve(), path.is_file()
+        if not real.is_relative_to(inside):
+            raise ValueError(
+                f"--image-column: expected files in {place}, got {cell!r} in row {row} ({name}), "
+                "which leaves it: copy the image into the folder"
+            )
+        if not there:
             raise ValueError(f"{path}: expected the image of row {row} ({name}), there is no file")
+        paths.append(path)
     return paths
 
 
@@ -111,13 +120,9 @@ def _by_number(path: Path) -> list[Any]:
 
 
 def _opened(path: Path) -> np.ndarray:
-    try:
-        from PIL import Image, UnidentifiedImageError
-    except ImportError:
-        raise ValueError("images take pillow: pip install 'jgram[cli]'") from None
-    try:
+    with readable(path, "an image"):
+        from PIL import Image
+
         with Image.open(path) as image:
             image.thumbnail((256, 256))
             return np.asarray(image.convert("RGB"))
-    except UnidentifiedImageError:
-        raise ValueError(f"{path}: expected an image that pillow can read") from None

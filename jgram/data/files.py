@@ -205,7 +205,7 @@ def readable(path: Any, what: str) -> Iterator[None]:
             "file as UTF-8"
         ) from None
     except Exception as error:
-        if isinstance(error, OSError) and error.errno is not None:
+        if isinstance(error, FileNotFoundError | PermissionError | IsADirectoryError):
             raise OSError(error.errno, error.strerror, str(path)) from None
         if type(error) is ValueError and str(error).startswith(f"{path}: "):
             raise
@@ -340,9 +340,10 @@ def _refuse_strays(
             break
         if cells:
             header = header or cells
-            if len(cells) != len(header):
+            width = len(header)
+            if len(cells) != width:
                 raise ValueError(
-                    f"{path}: expected {len(header)} fields as in the header, got {len(cells)} in "
+                    f"{path}: expected {width} fields as in the header, got {len(cells)} in "
                     f"line {before + reader.line_num}: check its quotes, or the separator "
                     "(--separator)"
                 )
@@ -539,6 +540,7 @@ def _read_arrow(path: str, source: Any, suffix: str, names: Sequence[str] | None
             table = ipc.open_file(source if isinstance(source, io.BytesIO) else str(source))
             table = table.read_all()
             table = table.select(wanted := select(table.column_names, names, path))
+        table.validate(full=True)  # a flipped byte may point out of memory
     if table.num_rows == 0:
         raise ValueError(f"{path}: expected at least one record, got none")
     return {

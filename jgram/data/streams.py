@@ -178,12 +178,16 @@ def _arrow_batches(path: Path, names: Sequence[str]) -> Iterator[Any]:
                 select(schema.names, names, str(path))
             texts = [name for name in names if _is_text(schema.field(name).type)]
             with parquet.ParquetFile(path, read_dictionary=texts) as file:
-                yield from file.iter_batches(batch_size=_BATCH, columns=list(names))
+                for batch in file.iter_batches(batch_size=_BATCH, columns=list(names)):
+                    batch.validate(full=True)  # a flipped byte may point out of memory
+                    yield batch
         else:
             with pyarrow.memory_map(str(path)) as memory, ipc.open_file(memory) as file:
                 select(file.schema.names, names, str(path))
                 for i in range(file.num_record_batches):
-                    yield file.get_batch(i).select(list(names))
+                    batch = file.get_batch(i).select(list(names))
+                    batch.validate(full=True)
+                    yield batch
 
 
 def _is_text(kind: Any) -> bool:
