@@ -130,7 +130,7 @@ def cheat(
     attacked, fresh = (believed(rng, world, x, seen, copy, draws) for _ in range(2))
     found = ascend_reports(
         jax.random.key(rng.integers(2**31)), x, attacked, linear, score=mean_score,
-        num_classes=CLASSES, budget=budget, steps=40, restarts=1,
+        budget=budget, steps=40, restarts=1,
     )  # fmt: skip
     lie, honest = (
         float(mean_score(jnp.asarray(told), fresh, linear, num_classes=CLASSES))

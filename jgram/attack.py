@@ -14,6 +14,8 @@ permutations. Whoever sees the observations before reporting is outside the theo
 then depend on them given the truth, and gains at every sample size. All four return what is known
 to be allowed and at least as good as honesty: never a point beyond the budget, never a lower score.
 
+The number of classes is that of the honest reports: a class that nobody reports has no score.
+
 The observations a source believes in need not be the real ones: attack with its guess, then score
 the reports it found on the real observations.
 """
@@ -26,8 +28,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jgram.arrays import Array, Float, Int, Key, Num, Shaped, infer_num_classes, report_matrix
-from jgram.data import check_soft_labels
+from jgram.arrays import Array, Float, Int, Key, Shaped, infer_num_classes, report_matrix
 from jgram.determinant import log_determinant_of_sums
 from jgram.findings import structural_zero
 from jgram.gram_matrix import gram
@@ -48,7 +49,7 @@ __all__ = [
 
 Score = Callable[..., Any]
 DOUBT = 0.1  # share of uniform reports in a start
-TRIALS = 256  # flips tried at a time
+TEMPERATURES = (1.0, 0.1)  # first and last, on a geometric scale
 
 
 class ReportAttack(NamedTuple):
@@ -111,23 +112,20 @@ def ascend_reports(
     kernel: Kernel = rbf,
     *,
     score: Score = plugin_log_score,
-    num_classes: int | None = None,
     budget: float = 1.0,
-    distance: Num[Array, "d d"] | None = None,
-    start: Float[Array, "n d"] | None = None,
     optimizer: Any = None,
     steps: int = 100,
     restarts: int = 4,
-    temperatures: tuple[float, float] = (1.0, 0.1),
 ) -> ReportAttack:
     """Gradient ascent on soft reports, annealed and rounded.
 
     Reports are ``softmax(logits / temperature)``, drawn back to the honest ones as far as the
-    budget asks: every point on the way is allowed. The gradient *in the reports*, times ``n / 2``
-    (``h - d`` for the plug-in score, :mod:`jgram.influences`), goes to the optimiser of the logits;
-    with plain gradient steps this is exponentiated-gradient ascent. The gradient in the logits
-    themselves vanishes at the honest reports, the vertices of the simplex. Finally the lies with
-    the largest logits for their distance are told, as many as the budget allows.
+    budget asks: every point on the way is allowed. The temperature, the weight of the reports'
+    entropy, falls from 1 to .1: soft reports become labels. The gradient *in the reports*, times
+    ``n / 2`` (``h - d`` for the plug-in score, :mod:`jgram.influences`), goes to the optimiser of
+    the logits; with plain gradient steps this is exponentiated-gradient ascent. The gradient in the
+    logits themselves vanishes at the honest reports, the vertices of the simplex. Finally the lies
+    with the largest logits are told, as many as the budget allows.
 
     Args:
         key: A typed ``jax.random.key`` for the restarts: the first starts at the honest reports,
@@ -137,25 +135,18 @@ def ascend_reports(
         kernel: A kernel, or any function of two observations.
         score: Any ``score(x_hat, y, kernel, num_classes=d) -> log score`` that is differentiable in
             soft reports ``[n, d]``.
-        num_classes: ``d``; the largest label + 1 by default.
-        budget: Largest mean distance of the reports from ``x``, over the largest distance: the
-            share of changed records where no distance is given. In [0, 1].
-        distance: ``[d, d]`` (honest, reported), at least 0, 0 on the diagonal only; the share of
-            changed records by default.
-        start: Soft reports ``[n, d]`` to start from instead of the honest ones.
+        budget: Largest share of changed records, in [0, 1].
         optimizer: Any optax optimiser of the logits; ``optax.sgd(0.3)`` by default.
         steps: Gradient steps, static.
         restarts: Starting points, in one batch; static.
-        temperatures: First and last, on a geometric scale. A temperature is the weight of the
-            reports' entropy: high keeps them soft, low makes them labels.
 
     Returns:
         A :class:`ReportAttack`, the best of the restarts and of honesty.
 
     Raises:
-        ValueError: Budget, labels, distance or start out of range; honest reports whose score or
-            gradient is not finite, naming the class that is never reported or the two that no
-            observation tells apart.
+        ValueError: Budget or labels out of range; honest reports whose score or gradient is not
+            finite, naming the class that is never reported or the two that no observation tells
+            apart.
 
     Example:
         >>> from jgram.kernels import delta
@@ -164,24 +155,19 @@ def ascend_reports(
         >>> attack.reports.tolist(), round(float(attack.changed), 2)
         ([0, 0, 1, 1, 1, 0], 0.33)
     """
-    x, d, cost = _honest(x, num_classes, budget, distance)
+    x, d, cost = _honest(x, budget)
     kernel, y = resolve(kernel, y), jnp.asarray(y)
     honest = report_matrix(x, d)
     base = _start(score, honest, y, kernel, d)
     _check_gradient(score, honest, y, kernel, 0)
-    if start is not None:
-        start = jnp.asarray(check_soft_labels(start, name="start", num_classes=d), honest.dtype)
-        if len(start) != len(x):
-            raise ValueError(f"expected start of {len(x)} reports, got {len(start)}")
     labels, values, path = _ascend(
         jax.random.split(key, restarts),
         x,
-        honest if start is None else start,
         y,
         kernel,
         cost,
         budget,
-        jnp.geomspace(*temperatures, steps, dtype=honest.dtype),
+        jnp.geomspace(*TEMPERATURES, steps, dtype=honest.dtype),
         score=score,
         optimizer=optimizer or _default_optimizer(),
     )
@@ -198,10 +184,7 @@ def flip_greedily(
     y: Shaped[Array, "n ..."],
     kernel: Kernel = rbf,
     *,
-    score: Score | None = None,
-    num_classes: int | None = None,
     budget: float = 1.0,
-    distance: Num[Array, "d d"] | None = None,
     flips: int | None = None,
 ) -> ReportAttack:
     """The best single relabelling, again and again, until none pays or none is allowed.
@@ -209,29 +192,21 @@ def flip_greedily(
     Every step values all ``n d`` relabellings exactly (matrix determinant lemma,
     :func:`jgram.influences.relabelling_gains`) and applies the best. One column of the kernel
     matrix updates ``K Z``: a step takes ``O(n (d^2 + m))``, and ``n`` kernel evaluations where the
-    kernel has no features. The distance of a flip only says whether it is allowed: where small
-    lies are cheap, :func:`ascend_reports` spends the budget better.
+    kernel has no features.
 
     Args:
         x: Honest reports ``[n]``.
         y: Observations ``[n, ...]``, as the source knows or guesses them.
         kernel: A kernel, or any function of two observations.
-        score: ``None`` for the plug-in score. Any ``score(x_hat, y, kernel, num_classes=d)`` of
-            labels can be attacked, with ``n d`` evaluations a step.
-        num_classes: ``d``; the largest label + 1 by default.
-        budget: Largest mean distance of the reports from ``x``, over the largest distance: the
-            share of changed records where no distance is given. In [0, 1].
-        distance: ``[d, d]`` (honest, reported), at least 0, 0 on the diagonal only; the share of
-            changed records by default.
+        budget: Largest share of changed records, in [0, 1].
         flips: Largest number of steps; ``n`` by default.
 
     Returns:
         A :class:`ReportAttack` with ``path`` as long as the number of flips.
 
     Raises:
-        ValueError: Budget, labels or distance out of range; honest reports whose score is not
-            finite, naming the class that is never reported or the two that no observation tells
-            apart.
+        ValueError: Budget or labels out of range; honest reports whose score is not finite, naming
+            the class that is never reported or the two that no observation tells apart.
 
     Example:
         >>> from jgram.kernels import delta
@@ -239,17 +214,13 @@ def flip_greedily(
         >>> flip_greedily(x, y, delta).reports.tolist()
         [0, 0, 1, 1, 1, 0]
     """
-    x, d, cost = _honest(x, num_classes, budget, distance)
+    x, d, cost = _honest(x, budget)
     y = jnp.asarray(y)
     kernel = resolve(kernel, y)
-    base = _start(score or plugin_log_score, x, y, kernel, d)
+    base = _start(plugin_log_score, x, y, kernel, d)
     limit = len(x) if flips is None else flips
-    if score is None:
-        found = _flip(observe(kernel, y), x, cost, budget, limit=limit)
-    else:
-        found = _flip_by_trial(kernel, y, x, cost, budget, score=score, limit=limit)
-    labels, path, count = found
-    value = (score or plugin_log_score)(labels, y, kernel, num_classes=d) if count else base
+    labels, path, count = _flip(observe(kernel, y), x, cost, budget, limit=limit)
+    value = plugin_log_score(labels, y, kernel, num_classes=d) if count else base
     return ReportAttack(labels, value, value - base, jnp.mean(labels != x), path[:count])
 
 
@@ -261,7 +232,6 @@ def perturb_observations(
     radius: float,
     norm: Literal["l2", "linf"] = "linf",
     score: Score = plugin_log_score,
-    num_classes: int | None = None,
     steps: int = 50,
 ) -> ObservationAttack:
     """Projected gradient ascent on the observations, each within a ball around its own.
@@ -279,7 +249,6 @@ def perturb_observations(
             coordinate.
         score: Any ``score(x_hat, y, kernel, num_classes=d) -> log score`` that is differentiable in
             ``y``. It is given soft reports ``[n, d]``.
-        num_classes: ``d``; the largest label + 1 by default.
         steps: Gradient steps, static.
 
     Returns:
@@ -305,7 +274,7 @@ def perturb_observations(
             f"expected floating-point observations to perturb, got {jnp.result_type(y)}: "
             "categories have no gradient"
         )
-    d = infer_num_classes(x_hat, num_classes)
+    d = infer_num_classes(x_hat, None)
     kernel, y = resolve(kernel, y), jnp.asarray(y)
     z = report_matrix(x_hat, d, dtype=y.dtype)
     base = _start(score, z, y, kernel, d)
@@ -318,8 +287,6 @@ def ascend_policy(
     key: Key[Array, ""],
     prior: Float[Array, " d"],
     *,
-    score: Callable[[Array], Array] = log_determinant_of_sums,
-    optimizer: Any = None,
     steps: int = 300,
     restarts: int = 16,
 ) -> PolicyAttack:
@@ -327,14 +294,12 @@ def ascend_policy(
 
     Records labelled ``i`` are reported ``j`` with probability ``T[i, j]``: the misreport matrix is
     ``Q = diag(prior) T``. The Gram determinant score gains ``2 log|det T| <= 0`` over the truth
-    whatever the independent experiment, so the default scores ``Q`` itself.
+    whatever the independent experiment, so ``Q`` itself is scored. Gradients are shortened to norm
+    1: they are unbounded where two rows are alike.
 
     Args:
         key: A typed ``jax.random.key``: policies start at uniformly random rows.
         prior: Frequencies of the true labels ``[d]``, above 0.
-        score: Any differentiable log score of a misreport matrix ``[d, d]`` of (true, reported).
-        optimizer: Any optax optimiser of the logits; by default gradient steps from gradients
-            shortened to norm 1, because they are unbounded where two rows are alike.
         steps: Gradient steps, static.
         restarts: Starting policies, static.
 
@@ -359,14 +324,13 @@ def ascend_policy(
         )
     d = len(prior)
     starts = jax.random.dirichlet(key, jnp.ones(d, prior.dtype), (restarts, d))
-    optimizer = optimizer or _default_optimizer(longest=1.0)
-    policies, values = _ascend_policies(
-        prior, starts, score=score, optimizer=optimizer, steps=steps
-    )
+    optimizer = _default_optimizer(longest=1.0)
+    policies, values = _ascend_policies(prior, starts, optimizer=optimizer, steps=steps)
     permutations = jnp.argmax(policies, axis=2)
     nearest = jax.nn.one_hot(permutations, d, dtype=policies.dtype)
     distances = jnp.max(jnp.abs(policies - nearest), axis=(1, 2))
-    return PolicyAttack(policies, values - score(jnp.diag(prior)), permutations, distances)
+    gains = values - log_determinant_of_sums(jnp.diag(prior))
+    return PolicyAttack(policies, gains, permutations, distances)
 
 
 @cache
@@ -378,24 +342,15 @@ def _default_optimizer(longest: float | None = None) -> Any:
     return steps if longest is None else optax.chain(optax.clip_by_global_norm(longest), steps)
 
 
-def _honest(
-    x: Any, num_classes: int | None, budget: float, distance: Any
-) -> tuple[Array, int, Array]:
-    """Honest labels, number of classes and what each report would cost, ``[n, d]`` up to 1."""
+def _honest(x: Any, budget: float) -> tuple[Array, int, Array]:
+    """Honest labels, number of classes and what each report would cost, ``[n, d]``: 1 for a lie."""
     if not 0 <= budget <= 1:
         raise ValueError(f"expected a budget in [0, 1], a share, got {budget}")
     if jnp.ndim(x) != 1:
         raise ValueError(f"expected honest labels of shape [n], got {list(jnp.shape(x))}")
-    d = infer_num_classes(x, num_classes)
+    d = infer_num_classes(x, None)
     x = jnp.asarray(x, jnp.int32)
-    if distance is None:
-        distance = 1.0 - np.eye(d)
-    matrix = np.asarray(distance, float)
-    if matrix.shape != (d, d) or not np.isfinite(matrix).all() or np.diag(matrix).any():
-        raise ValueError(f"expected a finite distance [{d}, {d}] with a diagonal of 0")
-    if (matrix[~np.eye(d, dtype=bool)] <= 0).any():
-        raise ValueError("expected a distance above 0 between different classes")
-    return x, d, jnp.asarray(matrix / matrix.max(), jnp.result_type(float))[x]
+    return x, d, 1.0 - report_matrix(x, d)
 
 
 def _start(score: Score, x_hat: Array, y: Array, kernel: Any, d: int) -> Array:
@@ -471,48 +426,53 @@ def _doubtful(z: Array) -> Array:
 
 
 @partial(jax.jit, static_argnames=("score", "optimizer"))
-def _ascend(keys, x, start, y, kernel, cost, budget, temperatures, *, score, optimizer):
-    n, d = start.shape
+def _ascend(keys, x, y, kernel, cost, budget, temperatures, *, score, optimizer):
+    n, d = cost.shape
+    home = 1.0 - cost
 
     def value(z: Array) -> Array:
         return score(z, y, kernel, num_classes=d)
 
     def one(key: Array, spread: Array) -> tuple[Array, Array, Array]:
-        logits = _doubtful(start) + spread * jax.random.normal(key, (n, d), start.dtype)
-        home = report_matrix(x, d, None, start.dtype)
+        logits = _doubtful(home) + spread * jax.random.normal(key, (n, d), home.dtype)
         logits, path = _climb(value, logits, home, cost, budget, optimizer, temperatures)
         labels = _round(logits, x, cost, budget)
-        return labels, value(report_matrix(labels, d, None, start.dtype)), path
+        return labels, value(report_matrix(labels, d, None, home.dtype)), path
 
     return jax.vmap(one)(keys, jnp.minimum(jnp.arange(len(keys)), 1))
 
 
 def _round(logits: Array, x: Array, cost: Array, budget: Any) -> Array:
-    """The lies worth most for their distance, as many as the budget allows."""
+    """The lies worth most, as many as the budget allows."""
     own = jnp.take_along_axis(logits, x[:, None], axis=1)
-    worth = jnp.where(cost > 0, (logits - own) / jnp.where(cost > 0, cost, 1.0), -jnp.inf)
-    lie = jnp.argmax(worth, axis=1)
-    worth = jnp.max(worth, axis=1)
-    order = jnp.argsort(-worth)
-    price = jnp.take_along_axis(cost, lie[:, None], axis=1)[:, 0]
-    told = jnp.cumsum(jnp.where(worth > 0, price, 0.0)[order]) <= _allowance(budget, len(x))
-    return jnp.where(jnp.zeros(len(x), bool).at[order].set(told) & (worth > 0), lie, x)
+    worth = jnp.where(cost > 0, logits - own, -jnp.inf)
+    lie, worth = jnp.argmax(worth, axis=1), jnp.max(worth, axis=1)
+    place = jnp.zeros(len(x), int).at[jnp.argsort(-worth)].set(jnp.arange(len(x)))
+    return jnp.where((worth > 0) & (place + 1 <= _allowance(budget, len(x))), lie, x)
 
 
 def _allowance(budget: Any, n: int) -> Any:
     return budget * n * (1.0 + 1e-6) + 1e-6  # one third of three records is one record
 
 
-def _greedy(value, move, state, x, cost, budget, limit):
-    """The best flip until none pays. ``value(labels, state)`` gives the log score and all gains."""
+@partial(jax.jit, static_argnames="limit")
+def _flip(observed, x, cost, budget, *, limit):
+    """The best flip until none pays: labels, the scores on the way, and how many flips."""
     n, d = cost.shape
+    squares = observed.squares
 
-    def offer(labels: Array, state: Any) -> tuple[Array, ...]:
-        score, gains = value(labels, state)
+    def offer(labels: Array, product: Array) -> tuple[Array, ...]:
+        """The score now; the record, the target and the gain of the best flip."""
+        mean = product / n
+        gram = jax.ops.segment_sum(mean, labels, num_segments=d) / n
+        frame = frame_of_product(0.5 * (gram + gram.T), mean)
+        found = linearise_frame(frame, squares, jnp.asarray(n, mean.dtype))
+        gains = relabelling_gains(found, labels)
         spent = jnp.take_along_axis(cost, labels[:, None], axis=1)
         allowed = cost <= _allowance(budget, n) - jnp.sum(spent) + spent
         gains = jnp.where(allowed & ~jnp.isnan(gains), gains, -jnp.inf).ravel()
         best = jnp.argmax(gains)
+        score = found.elimination.log_determinant
         return score, best // d, (best % d).astype(labels.dtype), gains[best]
 
     def pays(carry: Any) -> Array:
@@ -520,52 +480,19 @@ def _greedy(value, move, state, x, cost, budget, limit):
         return (gain > 16 * jnp.finfo(gain.dtype).eps) & (count < limit)
 
     def flip(carry: Any) -> Any:
-        labels, state, (_, record, target, _), path, count = carry
-        state = move(state, record, labels[record], target)
-        labels = labels.at[record].set(target)
-        new = offer(labels, state)
-        return labels, state, new, path.at[count].set(new[0]), count + 1
-
-    first = offer(x, state)
-    path = jnp.zeros(max(limit, 1), first[0].dtype)
-    labels, _, _, path, count = jax.lax.while_loop(pays, flip, (x, state, first, path, 0))
-    return labels, path, count
-
-
-@partial(jax.jit, static_argnames="limit")
-def _flip(observed, x, cost, budget, *, limit):
-    n, d = cost.shape
-    product = observed.product(report_matrix(x, d, dtype=observed.dtype))
-    squares = observed.squares
-
-    def value(labels: Array, product: Array) -> tuple[Array, Array]:
-        mean = product / n
-        gram = jax.ops.segment_sum(mean, labels, num_segments=d) / n
-        frame = frame_of_product(0.5 * (gram + gram.T), mean)
-        found = linearise_frame(frame, squares, jnp.asarray(n, mean.dtype))
-        return found.elimination.log_determinant, relabelling_gains(found, labels)
-
-    def move(product: Array, record: Array, source: Array, target: Array) -> Array:
+        labels, product, (_, record, target, _), path, count = carry
         column = observed.block(slice(None), record[None])
-        change = jax.nn.one_hot(target, d) - jax.nn.one_hot(source, d)
-        return product + column * change.astype(product.dtype)
+        change = jax.nn.one_hot(target, d) - jax.nn.one_hot(labels[record], d)
+        product = product + column * change.astype(product.dtype)
+        labels = labels.at[record].set(target)
+        new = offer(labels, product)
+        return labels, product, new, path.at[count].set(new[0]), count + 1
 
-    return _greedy(value, move, product, x, cost, budget, limit)
-
-
-@partial(jax.jit, static_argnames=("score", "limit"))
-def _flip_by_trial(kernel, y, x, cost, budget, *, score, limit):
-    n, d = cost.shape
-
-    def value(labels: Array, _: None) -> tuple[Array, Array]:
-        def flipped(cell: Array) -> Array:
-            return score(labels.at[cell // d].set(cell % d), y, kernel, num_classes=d)
-
-        now = score(labels, y, kernel, num_classes=d)
-        gains = jax.lax.map(flipped, jnp.arange(n * d), batch_size=TRIALS) - now
-        return now, gains.reshape(n, d)
-
-    return _greedy(value, lambda state, *_: state, None, x, cost, budget, limit)
+    product = observed.product(report_matrix(x, d, dtype=observed.dtype))
+    first = offer(x, product)
+    path = jnp.zeros(max(limit, 1), first[0].dtype)
+    labels, _, _, path, count = jax.lax.while_loop(pays, flip, (x, product, first, path, 0))
+    return labels, path, count
 
 
 @partial(jax.jit, static_argnames=("score", "norm", "steps"))
@@ -594,10 +521,10 @@ def _perturb(kernel, z, y, radius, *, score, norm, steps):
     return y + best, value, path
 
 
-@partial(jax.jit, static_argnames=("score", "optimizer", "steps"))
-def _ascend_policies(prior, starts, *, score, optimizer, steps):
+@partial(jax.jit, static_argnames=("optimizer", "steps"))
+def _ascend_policies(prior, starts, *, optimizer, steps):
     def value(policy: Array) -> Array:
-        return score(prior[:, None] * policy)
+        return log_determinant_of_sums(prior[:, None] * policy)
 
     def one(start: Array) -> tuple[Array, Array]:
         free, hot = jnp.zeros_like(start), jnp.ones(steps, start.dtype)

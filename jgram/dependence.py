@@ -1,10 +1,15 @@
-"""Other measures of dependence between reports and observations, from the table or the Gram matrix.
+"""Other measures of dependence between reports and observations, from their joint table.
 
 The joint table ``J[m, d]`` (outcomes by reported labels, counts or probabilities) gives
-Phi-mutual informations and functions of the singular values of its *whitened* form; the Gram
-matrix ``G[d, d]`` gives HSIC and MMD for any kernel, at no further pass over the data. All are the
-paper's alternatives to the Gram determinant score, and unlike it none is experiment-agnostic: two
-reports may change places when the observations change.
+Phi-mutual informations and functions of the singular values of its *whitened* form, in which it is
+less the product of its marginals and each side has unit variance:
+
+    W[y, x] = (p(y, x) - p(y) p(x)) / sqrt(p(y) p(x))
+
+The singular values are the canonical correlations of report and outcome. ``W`` is centred
+(``sqrt(p(y)) W = 0``), so that its rank is ``min(m, d) - 1`` at most. All are the paper's
+alternatives to the Gram determinant score, and unlike it none is experiment-agnostic: two reports
+may change places when the observations change.
 
 Everything transforms: ``jit``, ``vmap`` over tables, ``grad``. Empty rows and columns add nothing.
 Gradients are finite everywhere. At an empty cell the derivative of KL and of the Hellinger distance
@@ -18,20 +23,10 @@ from typing import Literal
 import jax.numpy as jnp
 import numpy as np
 
-from jgram.arrays import Array, Float, Num
+from jgram.arrays import Array, Float, Num, is_concrete
 from jgram.determinant import default_tolerance
-from jgram.kernels import HIGHEST, is_concrete
 
-__all__ = [
-    "hsic",
-    "ky_fan_sum",
-    "log_top_k_volume",
-    "maximal_correlation",
-    "maximum_mean_discrepancy",
-    "mutual_information",
-    "top_k_volume",
-    "whitened_table",
-]
+__all__ = ["ky_fan_sum", "maximal_correlation", "mutual_information", "top_k_volume"]
 
 Kind = Literal["kl", "chi2", "total_variation", "squared_hellinger"]
 
@@ -68,38 +63,10 @@ def mutual_information(table: Num[Array, "m d"], kind: Kind = "kl") -> Float[Arr
     return jnp.sum(jnp.where(inside, product * _PHI[kind](ratio), 0.0))
 
 
-def whitened_table(table: Num[Array, "m d"]) -> Float[Array, "m d"]:
-    """The joint table less the product of its marginals, each side scaled to unit variance.
-
-    ``W[y, x] = (p(y, x) - p(y) p(x)) / sqrt(p(y) p(x))``. Its singular values are the canonical
-    correlations of report and outcome. It is centred (``sqrt(p(y)) W = 0``), so that its rank is
-    ``min(m, d) - 1`` at most.
-
-    Args:
-        table: ``[m, d]`` counts or probabilities of (outcome, reported label).
-
-    Returns:
-        ``[m, d]``; rows and columns without mass are 0.
-
-    Raises:
-        ValueError: As :func:`mutual_information`.
-
-    Example:
-        >>> whitened_table(jnp.array([[2, 0], [0, 2]]))
-        Array([[ 0.5, -0.5],
-               [-0.5,  0.5]], dtype=float32)
-
-    Reference: section 5.4 and appendix G of *Data Reliability Scoring*.
-    """
-    joint, product = _joint_and_product(table)
-    inside = product > 0
-    return jnp.where(inside, joint - product, 0.0) / jnp.sqrt(jnp.where(inside, product, 1.0))
-
-
 def maximal_correlation(table: Num[Array, "m d"]) -> Float[Array, ""]:
     """The largest correlation of a function of the report with a function of the outcome.
 
-    The first singular value of :func:`whitened_table` (Hirschfeld, Gebelein, Renyi).
+    The first singular value of the whitened table (Hirschfeld, Gebelein, Renyi).
 
     Args:
         table: ``[m, d]`` counts or probabilities of (outcome, reported label).
@@ -120,7 +87,7 @@ def maximal_correlation(table: Num[Array, "m d"]) -> Float[Array, ""]:
 
 
 def top_k_volume(table: Num[Array, "m d"], k: int) -> Float[Array, ""]:
-    """The product of the ``k`` largest singular values of :func:`whitened_table`.
+    """The product of the ``k`` largest singular values of the whitened table.
 
     Args:
         table: ``[m, d]`` counts or probabilities of (outcome, reported label).
@@ -139,23 +106,17 @@ def top_k_volume(table: Num[Array, "m d"], k: int) -> Float[Array, ""]:
 
     Reference: section 5.4 and appendix G of *Data Reliability Scoring*.
     """
-    return jnp.prod(_singular_values(table)[: _check_volume(table, k)])
-
-
-def log_top_k_volume(table: Num[Array, "m d"], k: int) -> Float[Array, ""]:
-    """Logarithm of :func:`top_k_volume`; ``-inf`` where the volume is 0.
-
-    Example:
-        >>> log_top_k_volume(jnp.array([[1, 1, 1], [1, 1, 1], [0, 0, 3]]), 2)
-        Array(-inf, dtype=float32)
-
-    Reference: section 5.4 and appendix G of *Data Reliability Scoring*.
-    """
-    return jnp.sum(jnp.log(_singular_values(table)[: _check_volume(table, k)]))
+    largest = min(jnp.shape(table)) - 1
+    if not 1 <= k <= largest:
+        raise ValueError(
+            f"expected k in 1..{largest}, got {k}: the whitened table is centred, of rank at most "
+            "min(m, d) - 1, and a larger volume is rounding noise"
+        )
+    return jnp.prod(_singular_values(table)[:k])
 
 
 def ky_fan_sum(table: Num[Array, "m d"], k: int) -> Float[Array, ""]:
-    """The sum of the ``k`` largest singular values of :func:`whitened_table`.
+    """The sum of the ``k`` largest singular values of the whitened table.
 
     Args:
         table: ``[m, d]`` counts or probabilities of (outcome, reported label).
@@ -174,68 +135,6 @@ def ky_fan_sum(table: Num[Array, "m d"], k: int) -> Float[Array, ""]:
     if not 1 <= k <= len(values):
         raise ValueError(f"expected k in 1..{len(values)}, got {k}")
     return jnp.sum(values[:k])
-
-
-def hsic(gram: Float[Array, "d d"], frequencies: Num[Array, " d"]) -> Float[Array, ""]:
-    """Hilbert-Schmidt independence criterion of reports (delta kernel) and observations.
-
-    The trace of the centred Gram matrix ``C G C^T``, ``C = I - q 1^T``: equal to the usual
-    ``trace(K H L H) / N^2`` over all pairs of records (the biased V-statistic).
-
-    Args:
-        gram: The plug-in Gram matrix ``[d, d]`` (``jgram.gram_matrix.gram``).
-        frequencies: ``[d]`` counts or frequencies of the reported labels.
-
-    Returns:
-        Scalar, at least 0.
-
-    Raises:
-        ValueError: Shapes that do not fit, negative frequencies.
-
-    Example:
-        >>> print(f"{hsic(jnp.eye(2) / 4, jnp.array([2, 2])):.4f}")
-        0.2500
-
-    Reference: Gretton et al., *Measuring Statistical Dependence with Hilbert-Schmidt Norms*, 2005.
-    """
-    gram, q = _gram_and_frequencies(gram, frequencies)
-    centre = jnp.eye(len(q)) - q[:, None]
-    centred = jnp.matmul(jnp.matmul(centre, gram, precision=HIGHEST), centre.T, precision=HIGHEST)
-    return jnp.maximum(jnp.trace(centred), 0.0)
-
-
-def maximum_mean_discrepancy(
-    gram: Float[Array, "d d"], frequencies: Num[Array, " d"]
-) -> Float[Array, "d d"]:
-    """*Squared* maximum mean discrepancy between the observations of every two labels.
-
-    ``MMD^2[a, b] = G_aa / q_a^2 + G_bb / q_b^2 - 2 G_ab / (q_a q_b)`` (the biased V-statistic): how
-    well the observations tell two reported labels apart.
-
-    Args:
-        gram: The plug-in Gram matrix ``[d, d]`` (``jgram.gram_matrix.gram``).
-        frequencies: ``[d]`` counts or frequencies of the reported labels.
-
-    Returns:
-        ``[d, d]``, symmetric, at least 0; 0 in the row and column of a label never reported.
-
-    Raises:
-        ValueError: Shapes that do not fit, negative frequencies.
-
-    Example:
-        >>> maximum_mean_discrepancy(jnp.eye(2) / 4, jnp.array([2, 2]))
-        Array([[0., 2.],
-               [2., 0.]], dtype=float32)
-
-    Reference: Gretton et al., *A Kernel Two-Sample Test*, 2012.
-    """
-    gram, q = _gram_and_frequencies(gram, frequencies)
-    reported = q > 0
-    q = jnp.where(reported, q, 1.0)
-    means = gram / q[:, None] / q
-    diagonal = jnp.diagonal(means)
-    squared = jnp.maximum(diagonal[:, None] + diagonal - 2.0 * means, 0.0)
-    return jnp.where(reported[:, None] & reported, squared, 0.0)
 
 
 def _entropy(ratio: Array) -> Array:
@@ -262,7 +161,10 @@ def _joint_and_product(table: Num[Array, "m d"]) -> tuple[Array, Array]:
     table = jnp.asarray(table)
     if table.ndim != 2 or table.size == 0:
         raise ValueError(f"expected a joint table [m, d], got shape {list(table.shape)}")
-    _check_masses(table, "a joint table")
+    if is_concrete(table):
+        values = np.asarray(table)
+        if not (np.isfinite(values).all() and (values >= 0).all() and values.any()):
+            raise ValueError("expected a joint table of finite entries >= 0, not all 0")
     dtype = table.dtype if jnp.issubdtype(table.dtype, jnp.floating) else jnp.result_type(float)
     table = table.astype(dtype)
     joint = table / jnp.sum(table)
@@ -274,35 +176,9 @@ def _singular_values(table: Num[Array, "m d"]) -> Float[Array, " r"]:
 
     Rounding is absolute: before centring the largest singular value is 1.
     """
-    white = whitened_table(table)
+    joint, product = _joint_and_product(table)
+    inside = product > 0
+    white = jnp.where(inside, joint - product, 0.0) / jnp.sqrt(jnp.where(inside, product, 1.0))
     values = jnp.linalg.svd(white, compute_uv=False)
     tolerance = default_tolerance(max(white.shape), white.dtype)
     return jnp.where(values > tolerance, values, 0.0)
-
-
-def _check_volume(table: Num[Array, "m d"], k: int) -> int:
-    largest = min(jnp.shape(table)) - 1
-    if not 1 <= k <= largest:
-        raise ValueError(
-            f"expected k in 1..{largest}, got {k}: the whitened table is centred, of rank at most "
-            "min(m, d) - 1, and a larger volume is rounding noise"
-        )
-    return k
-
-
-def _gram_and_frequencies(gram: Array, frequencies: Array) -> tuple[Array, Array]:
-    gram, frequencies = jnp.asarray(gram), jnp.asarray(frequencies)
-    if gram.ndim != 2 or gram.shape != 2 * frequencies.shape:
-        raise ValueError(
-            f"expected a Gram matrix [d, d] and frequencies [d], got {list(gram.shape)} and "
-            f"{list(frequencies.shape)}"
-        )
-    _check_masses(frequencies, "frequencies")
-    return gram, frequencies / jnp.sum(frequencies)
-
-
-def _check_masses(masses: Array, name: str) -> None:
-    if is_concrete(masses):
-        values = np.asarray(masses)
-        if not (np.isfinite(values).all() and (values >= 0).all() and values.any()):
-            raise ValueError(f"expected {name} of finite entries >= 0, not all 0")

@@ -1,8 +1,10 @@
 """Attacks: right gradients, exact flips, budgets kept, and what the theory says of policies."""
 
 import itertools
+import re
 import subprocess
 import sys
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -14,11 +16,11 @@ import jgram
 from jgram.attack import ascend_policy, ascend_reports, flip_greedily, perturb_observations
 from jgram.stratified import stratified_matching_score
 from tests.components import KERNELS, NUMBERS, OUTCOMES, X_HAT, D, N
+from tests.refusals import refused
 
 pytestmark = pytest.mark.thorough
 
 KEY = jax.random.key(0)
-OTHERS = ~np.eye(D, dtype=bool)
 
 
 def double(name):
@@ -132,34 +134,11 @@ def test_greedy_flips_are_those_of_brute_force(name):
     assert found.changed == pytest.approx(np.mean(labels != X_HAT))
 
 
-def test_greedy_by_trial_is_greedy_in_closed_form():
-    kernel, y, _ = KERNELS["delta"]
-    closed = flip_greedily(X_HAT, y, kernel, flips=6)
-    tried = flip_greedily(X_HAT, y, kernel, flips=6, score=jgram.plugin_log_score)
-    assert tried.reports.tolist() == closed.reports.tolist()
-    np.testing.assert_allclose(tried.path, closed.path, atol=1e-5)
-
-
 @pytest.mark.parametrize("flips", [0, 3])
 def test_greedy_respects_its_number_of_flips(flips):
     kernel, y, _ = KERNELS["rbf"]
     found = flip_greedily(X_HAT, y, kernel, flips=flips)
     assert len(found.path) == flips == np.sum(np.asarray(found.reports) != X_HAT)
-
-
-def test_greedy_attacks_the_stratified_score():
-    kernel, y, _ = KERNELS["rbf"]
-
-    def draws(x_hat, y, kernel, *, num_classes):
-        value = stratified_matching_score(
-            KEY, x_hat, y, kernel, num_classes=num_classes, draws=300, permutations="all"
-        )
-        return jnp.log(jnp.maximum(value, 0.0))
-
-    found = flip_greedily(X_HAT, y, kernel, score=draws, flips=3)
-    values = [draws(x, y, kernel, num_classes=D) for x in (X_HAT, found.reports)]
-    assert found.gain == pytest.approx(float(values[1] - values[0]), abs=1e-5)
-    assert found.gain > 0.05
 
 
 # Gradient ascent on reports -----------------------------------------------------------------
@@ -182,18 +161,6 @@ def test_budget_bounds_the_share_of_changed_records(attack, budget):
         assert found.path.max() < found.log_score + 0.05
 
 
-@pytest.mark.parametrize("attack", [ascend_reports, flip_greedily])
-def test_budget_bounds_the_mean_distance(attack):
-    kernel, y, _ = KERNELS["rbf"]
-    distance = np.array([[0, 1, 10], [2, 0, 1], [4, 1, 0]])
-    first = (KEY,) if attack is ascend_reports else ()
-    found = attack(*first, X_HAT, y, kernel, budget=0.03, distance=distance)
-    told = np.asarray(found.reports)
-    assert 0 < distance[X_HAT, told].mean() <= 0.03 * distance.max() + 1e-6
-    by_share = attack(*first, X_HAT, y, kernel, budget=0.03).reports
-    assert np.mean(told != X_HAT) > np.mean(np.asarray(by_share) != X_HAT)  # small lies are cheap
-
-
 def test_ascent_and_flips_are_near_the_best_of_all_reports():
     name = "rbf"
     kernel, y, _ = KERNELS[name]
@@ -201,32 +168,20 @@ def test_ascent_and_flips_are_near_the_best_of_all_reports():
     most = best_reports(matrix, x, 2) - score_of(matrix, x)
     assert most > 0.2
     kernel = jgram.kernels.resolve(kernel, y)
-    greedy = flip_greedily(x, y, kernel, budget=2 / 12, num_classes=D)
-    soft = ascend_reports(KEY, x, y, kernel, budget=2 / 12, num_classes=D)
+    greedy = flip_greedily(x, y, kernel, budget=2 / 12)
+    soft = ascend_reports(KEY, x, y, kernel, budget=2 / 12)
     for found in (greedy, soft):
         assert 0.8 * most <= found.gain <= most + 1e-4
 
 
-def test_ascent_takes_any_optimiser_start_and_temperature():
+def test_ascent_takes_any_optimiser_and_starts_near_the_honest_reports():
     kernel, y, _ = KERNELS["rbf"]
-    start = np.full((N, D), 0.2 / D) + 0.8 * np.eye(D)[np.roll(X_HAT, 1)]
-    found = ascend_reports(
-        KEY,
-        X_HAT,
-        y,
-        kernel,
-        start=start,
-        optimizer=optax.adam(0.3),
-        steps=80,
-        restarts=2,
-        temperatures=(2.0, 0.1),
-    )
-    assert found.path.shape == (2, 80)
+    found = ascend_reports(KEY, X_HAT, y, kernel, optimizer=optax.adam(0.3), restarts=2)
+    assert found.path.shape == (2, 100)
     assert bool(jnp.isfinite(found.path).all())
     assert found.gain > 0.1
-    first = jax.nn.softmax(jnp.log(0.9 * start + 0.1 / D) / 2.0)  # a little off the border, heated
-    begun = jgram.plugin_log_score(first, y, kernel)
-    assert found.path[0, 0] == pytest.approx(float(begun), abs=1e-4)
+    first = 0.9 * np.eye(D, dtype=np.float32)[X_HAT] + np.float32(0.1 / D)
+    assert found.path[0, 0] == pytest.approx(float(jgram.plugin_log_score(first, y, kernel)))
     assert abs(found.path[1, 0] - found.path[0, 0]) > 1e-3  # the other restart starts elsewhere
 
 
@@ -324,14 +279,13 @@ def test_no_policy_beats_the_truth_but_permutations_tie():
 
 
 def test_policies_gain_the_volume_of_the_policy_under_any_experiment():
-    experiment = np.random.default_rng(0).dirichlet(np.ones(5), 3).T.astype(np.float32)
-
-    def score(misreport):
-        return jgram.determinant.log_determinant_of_sums((experiment @ misreport).T)
-
-    found = ascend_policy(KEY, jnp.array([0.2, 0.3, 0.5]), score=score, steps=5)
-    volumes = np.linalg.slogdet(np.asarray(found.policies, float))[1]
-    np.testing.assert_allclose(found.gains, 2 * volumes, atol=1e-3)
+    experiment = np.random.default_rng(0).dirichlet(np.ones(5), 3).T
+    prior = np.array([0.2, 0.3, 0.5])
+    found = ascend_policy(KEY, jnp.asarray(prior, jnp.float32), steps=5)
+    policies = np.asarray(found.policies, float)
+    tables = experiment @ np.concatenate([prior[:, None] * policies, np.diag(prior)[None]])
+    scores = np.linalg.slogdet(tables.mT @ tables)[1]
+    np.testing.assert_allclose(found.gains, scores[:-1] - scores[-1], atol=1e-3)
     assert found.gains.max() < -0.01  # five steps do not arrive
 
 
@@ -345,42 +299,34 @@ def test_permuted_reports_score_the_same():
 # Bad input ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("budget", [-0.1, 1.5, float("nan")])
-def test_budgets_are_shares(budget):
-    with pytest.raises(ValueError, match=r"budget in \[0, 1\]"):
-        ascend_reports(KEY, X_HAT, OUTCOMES, jgram.Delta(5), budget=budget)
-    with pytest.raises(ValueError, match=r"budget in \[0, 1\]"):
-        flip_greedily(X_HAT, OUTCOMES, jgram.Delta(5), budget=budget)
-
-
 @pytest.mark.parametrize(
-    ("start", "words"),
+    ("call", "words"),
     [
-        (np.full((N, D), 0.5), "rows that sum to 1"),
-        (np.full((N, D), np.nan), "missing"),
-        (np.full((N, D), [1.5, -0.5, 0.0]), "expected probabilities"),
-        (np.full((N, D + 1), 0.25), "one column per class"),
-        (np.full((N - 1, D), 1 / 3), f"{N} reports, got {N - 1}"),
+        *(
+            (lambda b=b, f=f: f(X_HAT, OUTCOMES, jgram.Delta(5), budget=b), r"budget in \[0, 1\]")
+            for b in (-0.1, 1.5, float("nan"))
+            for f in (partial(ascend_reports, KEY), flip_greedily)
+        ),
+        *(
+            (partial(perturb_observations, X_HAT, NUMBERS, jgram.RBF(3.0), **ball), words)
+            for ball, words in (
+                ({"radius": -1.0}, "radius of at least 0"),
+                ({"radius": float("nan")}, "radius of at least 0"),
+                ({"radius": 0.1, "norm": "l1"}, "'l2' or 'linf'"),
+            )
+        ),
+        (
+            partial(perturb_observations, X_HAT, OUTCOMES, jgram.Delta(5), radius=0.1),
+            "categories have no gradient",
+        ),
+        *(
+            (partial(ascend_policy, KEY, np.array(prior, np.float32)), "of the true labels")
+            for prior in ([0.5, 0.6], [1.0, 0.0], [[0.5, 0.5]])
+        ),
     ],
 )
-def test_starts_off_the_simplex_are_refused(start, words, unchecked):
-    with pytest.raises(ValueError, match=words):
-        ascend_reports(KEY, X_HAT, OUTCOMES, jgram.Delta(5), start=start)
-
-
-@pytest.mark.parametrize(
-    "distance",
-    [
-        np.ones((D, D)),
-        np.ones((2, 2)),
-        np.zeros((D, D)),
-        OTHERS * -1.0,
-        np.where(OTHERS, np.inf, 0.0),
-    ],
-)
-def test_distances_are_checked(distance):
-    with pytest.raises(ValueError, match=r"expected a .*distance"):
-        flip_greedily(X_HAT, OUTCOMES, jgram.Delta(5), distance=distance)
+def test_bad_input_is_one_clear_error(call, words, unchecked):
+    assert re.search(words, refused(call))
 
 
 def test_starts_without_a_score_name_the_class_that_vanished():
@@ -410,7 +356,7 @@ def test_a_score_of_its_own_that_is_not_finite_is_not_blamed_on_the_classes():
         return jnp.log(0.0 * jnp.sum(x_hat))
 
     with pytest.raises(ValueError, match="it is the score that has none"):
-        flip_greedily(X_HAT, NUMBERS, jgram.RBF(3.0), score=nothing)
+        ascend_reports(KEY, X_HAT, NUMBERS, jgram.RBF(3.0), score=nothing)
 
 
 def test_scores_without_a_finite_gradient_are_refused():
@@ -420,30 +366,6 @@ def test_scores_without_a_finite_gradient_are_refused():
     assert X_HAT[7] == 1
     with pytest.raises(ValueError, match=r"finite gradient, got .*inf.* at record 7, of class 1"):
         ascend_reports(KEY, X_HAT, NUMBERS, jgram.RBF(3.0), score=edge)
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"radius": -1.0}, "radius of at least 0"),
-        ({"radius": float("nan")}, "radius of at least 0"),
-        ({"radius": 0.1, "norm": "l1"}, "'l2' or 'linf'"),
-    ],
-)
-def test_balls_are_checked(change, words, unchecked):
-    with pytest.raises(ValueError, match=words):
-        perturb_observations(X_HAT, NUMBERS, jgram.RBF(3.0), **change)
-
-
-def test_categories_cannot_be_perturbed(unchecked):
-    with pytest.raises(ValueError, match="categories have no gradient"):
-        perturb_observations(X_HAT, OUTCOMES, jgram.Delta(5), radius=0.1)
-
-
-@pytest.mark.parametrize("prior", [[0.5, 0.6], [1.0, 0.0], [[0.5, 0.5]]])
-def test_priors_are_distributions_of_full_support(prior, unchecked):
-    with pytest.raises(ValueError, match="frequencies of the true labels"):
-        ascend_policy(KEY, np.array(prior, np.float32))
 
 
 def test_optax_is_loaded_by_the_first_ascent_only():

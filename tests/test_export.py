@@ -284,7 +284,6 @@ def front_doors(directory):
     simulate.sweep_records(KEY, X_HAT, NUMBERS, transitions, kernels.RBF(3.0), trials=2)
     attack.ascend_reports(KEY, X_HAT, NUMBERS, kernels.RBF(3.0), steps=2, restarts=1)
     attack.flip_greedily(X_HAT, NUMBERS, kernels.RBF(3.0), flips=1)
-    attack.flip_greedily(X_HAT, NUMBERS, kernels.RBF(3.0), flips=1, score=scores.plugin_log_score)
     attack.perturb_observations(X_HAT, NUMBERS, kernels.RBF(3.0), radius=0.1, steps=2)
     attack.ascend_policy(KEY, jnp.ones(D) / D, steps=2, restarts=2)
     images = rng.integers(0, 256, (4, 32, 32, 3), dtype=np.uint8)
