@@ -1,34 +1,29 @@
 """Dependence measures against SciPy, scikit-learn and direct loops; at zeros; under transforms."""
 
+import re
+
 import jax
 import jax.numpy as jnp
-import jaxtyping
 import numpy as np
 import pytest
 from scipy import optimize, stats
 from sklearn.cross_decomposition import CCA
 from sklearn.metrics import mutual_info_score
-from sklearn.metrics.pairwise import rbf_kernel
 
 from jgram.dependence import (
-    hsic,
     ky_fan_sum,
-    log_top_k_volume,
     maximal_correlation,
-    maximum_mean_discrepancy,
     mutual_information,
     top_k_volume,
-    whitened_table,
 )
-from jgram.gram_matrix import gram, joint_table
-from jgram.kernels import RBF
+from jgram.gram_matrix import joint_table
+from tests.refusals import refused
 
 KINDS = ("kl", "chi2", "total_variation", "squared_hellinger")
 SCORES = {
     **{kind: lambda table, kind=kind: mutual_information(table, kind) for kind in KINDS},
     "maximal_correlation": maximal_correlation,
     "top_k_volume": lambda table: top_k_volume(table, 2),
-    "log_top_k_volume": lambda table: log_top_k_volume(table, 2),
     "ky_fan_sum": lambda table: ky_fan_sum(table, 2),
 }
 GRADIENTS = {name: jax.jit(jax.grad(score)) for name, score in SCORES.items()}
@@ -84,11 +79,13 @@ def test_kl_is_scikit_learns():
     )
 
 
-def test_chi2_is_scipys_statistic_and_the_frobenius_norm():
+def test_chi2_is_scipys_statistic_and_the_norm_of_the_whitened_table():
     table = np.asarray(random_table(1))
     chi2 = float(mutual_information(table, "chi2"))
     assert chi2 == pytest.approx(stats.chi2_contingency(table).statistic / table.sum(), rel=1e-5)
-    assert chi2 == pytest.approx(float(jnp.sum(whitened_table(table) ** 2)), rel=1e-5)
+    p = table / table.sum()
+    product = np.outer(p.sum(axis=1), p.sum(axis=0))
+    assert chi2 == pytest.approx(((p - product) ** 2 / product).sum(), rel=1e-5)
     crossed = stats.contingency.association(table, method="cramer")
     assert chi2 == pytest.approx(crossed**2 * (min(table.shape) - 1), rel=1e-5)
 
@@ -132,29 +129,17 @@ def test_singular_values_are_canonical_correlations():
     assert float(maximal_correlation(table)) == pytest.approx(values[0], rel=1e-4)
     for k in (1, 2, 3):
         assert float(top_k_volume(table, k)) == pytest.approx(np.prod(values[:k]), rel=1e-4)
-        assert float(log_top_k_volume(table, k)) == pytest.approx(
-            np.log(values[:k]).sum(), rel=1e-4
-        )
         assert float(ky_fan_sum(table, k)) == pytest.approx(np.sum(values[:k]), rel=1e-4)
     assert float(ky_fan_sum(table, 4)) == pytest.approx(np.sum(values), rel=1e-4)
 
 
-def test_whitened_table_is_centred():
-    table = random_table(4)
-    p = table / table.sum()
-    white = whitened_table(table)
-    np.testing.assert_allclose(jnp.sqrt(p.sum(axis=1)) @ white, 0.0, atol=1e-6)
-    np.testing.assert_allclose(white @ jnp.sqrt(p.sum(axis=0)), 0.0, atol=1e-6)
-
-
 def test_perfect_dependence_and_independence():
     perfect, independent = jnp.eye(3) / 3, jnp.outer(jnp.array([1, 2, 3]), jnp.array([1, 1, 4]))
-    expected = {"kl": np.log(3), "chi2": 2.0, "total_variation": 2 / 3, "log_top_k_volume": 0.0}
+    expected = {"kl": np.log(3), "chi2": 2.0, "total_variation": 2 / 3}
     expected |= {"squared_hellinger": 2 - 2 / np.sqrt(3), "ky_fan_sum": 2.0}
     for name, score in SCORES.items():
         assert float(score(perfect)) == pytest.approx(expected.get(name, 1.0), abs=1e-5), name
-        nothing = -np.inf if name == "log_top_k_volume" else 0.0
-        assert float(score(independent)) == pytest.approx(nothing, abs=1e-6), name
+        assert float(score(independent)) == pytest.approx(0.0, abs=1e-6), name
 
 
 @pytest.mark.parametrize("name", SCORES)
@@ -214,7 +199,6 @@ def test_volume_of_a_rank_deficient_table_is_exactly_zero():
     table = p * rng.dirichlet(np.ones(4))
     assert float(top_k_volume(table, 1)) > 0.01
     assert float(top_k_volume(table, 2)) == 0.0
-    assert float(log_top_k_volume(table, 2)) == -np.inf
 
 
 def test_counts_beyond_float32_integers():
@@ -223,59 +207,11 @@ def test_counts_beyond_float32_integers():
     assert float(mutual_information(table)) == pytest.approx(loop(table, PHI["kl"]), rel=1e-5)
 
 
-def records_with_embeddings(seed, n=60, d=3):
-    rng = np.random.default_rng(seed)
-    x_hat = rng.integers(0, d, n)
-    return x_hat, rng.normal(size=(n, 2)) + np.eye(d, 2)[x_hat]
-
-
-def test_hsic_is_the_pairwise_formula():
-    x_hat, y = records_with_embeddings(0)
-    n = len(y)
-    kernel, same = rbf_kernel(y, gamma=1 / 1.5**2), np.equal.outer(x_hat, x_hat).astype(float)
-    centre = np.eye(n) - 1 / n
-    expected = np.trace(kernel @ centre @ same @ centre) / n**2
-    frequencies = np.bincount(x_hat)
-    g = gram(x_hat, y, RBF(1.5))
-    assert float(hsic(g, frequencies)) == pytest.approx(expected, rel=1e-4)
-    assert float(hsic(g, frequencies / n)) == pytest.approx(expected, rel=1e-4)
-
-
-def test_maximum_mean_discrepancy_is_the_pairwise_formula():
-    x_hat, y = records_with_embeddings(1)
-    kernel = rbf_kernel(y, gamma=1 / 1.5**2)
-    found = maximum_mean_discrepancy(gram(x_hat, y, RBF(1.5)), np.bincount(x_hat))
-    for a in range(3):
-        for b in range(3):
-            in_a, in_b = x_hat == a, x_hat == b
-            expected = (
-                kernel[np.ix_(in_a, in_a)].mean()
-                + kernel[np.ix_(in_b, in_b)].mean()
-                - 2 * kernel[np.ix_(in_a, in_b)].mean()
-            )
-            assert float(found[a, b]) == pytest.approx(expected, abs=1e-5)
-    assert float(found.min()) == 0.0
-
-
-def test_hsic_and_discrepancy_with_a_label_never_reported():
-    x_hat, y = records_with_embeddings(2)
-    counts = jnp.bincount(x_hat, length=4)
-    without = gram(x_hat, y, RBF(1.5))
-    with_empty = jnp.pad(without, ((0, 1), (0, 1)))
-    assert float(hsic(with_empty, counts)) == pytest.approx(float(hsic(without, counts[:3])))
-    found = maximum_mean_discrepancy(with_empty, counts)
-    np.testing.assert_array_equal(found[3], 0.0)
-    np.testing.assert_allclose(found[:3, :3], maximum_mean_discrepancy(without, counts[:3]))
-    for score in (lambda g: hsic(g, counts), lambda g: maximum_mean_discrepancy(g, counts).sum()):
-        assert bool(jnp.isfinite(jax.jit(jax.grad(score))(with_empty)).all())
-        np.testing.assert_allclose(jax.jit(score)(with_empty), score(with_empty), rtol=1e-5)
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda: top_k_volume(np.ones((3, 3)), 3), r"k in 1..2, got 3: the whitened table is cen"),
-        (lambda: log_top_k_volume(np.ones((2, 3)), 2), r"k in 1..1, got 2"),
+        (lambda: top_k_volume(np.ones((2, 3)), 2), r"k in 1..1, got 2"),
         (lambda: top_k_volume(np.ones((3, 3)), 0), r"k in 1..2, got 0"),
         (lambda: ky_fan_sum(np.ones((3, 3)), 4), r"k in 1..3, got 4"),
         (lambda: mutual_information(np.ones((3, 3)), "gini"), "kind in kl, chi2, .* got 'gini'"),
@@ -283,12 +219,7 @@ def test_hsic_and_discrepancy_with_a_label_never_reported():
         (lambda: mutual_information(np.zeros((3, 3))), "not all 0"),
         (lambda: maximal_correlation([[1.0, -1.0], [0.0, 1.0]]), "entries >= 0"),
         (lambda: maximal_correlation([[1.0, np.nan], [0.0, 1.0]]), "finite"),
-        (lambda: hsic(np.eye(2), np.ones(3)), r"got \[2, 2\] and \[3\]"),
-        (lambda: hsic(np.eye(2), -np.ones(2)), "frequencies of finite entries >= 0"),
     ],
 )
-def test_bad_input_is_one_clear_error(call, message, monkeypatch):
-    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # as users have it
-    with pytest.raises(ValueError, match=message) as error:
-        call()
-    assert "\n" not in str(error.value)
+def test_bad_input_is_one_clear_error(call, message, unchecked):
+    assert re.search(message, refused(call))

@@ -61,7 +61,6 @@ RBF = BOUND["rbf"]
 
 CLASSES = {"num_classes": D}
 STATE = gram_matrix.gram_state(X_HAT, NUMBERS, kernels.linear, **CLASSES)
-GRAM = gram_matrix.gram(X_HAT, RBF, **CLASSES)
 LINES = influences.linearise(X_HAT, RBF, **CLASSES)
 # By name: a function that users compile, its static arguments bound, and the arrays it is given.
 PUBLIC = (
@@ -74,18 +73,10 @@ PUBLIC = (
             REPORTS,
         ),
         "contrasts.noise_tests": (partial(contrasts.noise_tests, **CLASSES), RBF, REPORTS),
-        "dependence.hsic": (dependence.hsic, GRAM, jnp.ones(D) / D),
         "dependence.ky_fan_sum": (partial(dependence.ky_fan_sum, k=2), TABLE),
-        "dependence.log_top_k_volume": (partial(dependence.log_top_k_volume, k=2), TABLE),
         "dependence.maximal_correlation": (dependence.maximal_correlation, TABLE),
-        "dependence.maximum_mean_discrepancy": (
-            dependence.maximum_mean_discrepancy,
-            GRAM,
-            jnp.ones(D) / D,
-        ),
         "dependence.mutual_information": (dependence.mutual_information, TABLE),
         "dependence.top_k_volume": (partial(dependence.top_k_volume, k=2), TABLE),
-        "dependence.whitened_table": (dependence.whitened_table, TABLE),
         "determinant.eliminate_gram": (determinant.eliminate_gram, SQUARE),
         "determinant.eliminate_sums": (determinant.eliminate_sums, TABLE.T),
         "determinant.log_determinant": (determinant.log_determinant, SQUARE),
@@ -207,7 +198,7 @@ EAGER = {
     "simclr.train.train", "simulate.experiment.low_rank_experiment",
     "simulate.policies.asymmetric_neighbour", "simulate.policies.group_up_down",
     "simulate.policies.merge_classes", "simulate.policies.mixed", "simulate.policies.uniform",
-    "simulate.sweeps.sweep", "simulate.sweeps.sweep_records", "simulate.sweeps.tidy",
+    "simulate.sweeps.sweep", "simulate.sweeps.sweep_records",
     "hosts", "ring",  # tests/test_ring.py exports the ring for eight devices
     "contrasts.payoffs_alone", "simclr.train.embed_path", "simclr.train.train_path",
     "approximation", "streams", "kernels.mixture_features",
@@ -293,7 +284,7 @@ def front_doors(directory):
 
 
 # On a TPU the front doors compute in float64 on the host, but for what draws counts.
-DOUBLE_ON_TPU = ("_chunk", "_record_chunk", "_draw_all_but_last")
+DOUBLE_ON_TPU = ("_chunk", "_draw_all_but_last")
 
 
 @pytest.mark.thorough

@@ -165,24 +165,6 @@ def test_a_second_sweep_compiles_nothing():
     assert simulate.sweeps._chunk._cache_size() == size
 
 
-def test_tidy_records():
-    found = simulate.sweep(
-        jax.random.key(0), jnp.array([[8, 1], [2, 9]]), transitions(2), SCORES, trials=3
-    )
-    rows = simulate.tidy(found, policy=["uniform", "merge"], level=[0.0, 0.2, 0.5])
-    assert len(rows) == 18
-    assert rows[7] == {
-        "policy": "uniform",
-        "level": 0.5,
-        "trial": 1,
-        "score": found.scores["score"][0, 2, 1],
-        "hamming": found.hamming[0, 2, 1],
-        "l2": found.l2[0, 2, 1],
-    }
-    with pytest.raises(ValueError, match=r"axes of lengths \[2, 3\]"):
-        simulate.tidy(found, policy=["uniform", "merge"])
-
-
 def test_shapes_that_do_not_fit_are_refused(unchecked):
     key, counts = jax.random.key(0), jnp.ones((3, 4), int)
     with pytest.raises(ValueError, match="expected counts"):

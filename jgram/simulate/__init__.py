@@ -14,7 +14,6 @@ from jgram.simulate.sweeps import (
     sweep,
     sweep_records,
     table_log_score,
-    tidy,
     trial,
     trial_key,
 )
@@ -30,7 +29,6 @@ __all__ = [
     "sweep",
     "sweep_records",
     "table_log_score",
-    "tidy",
     "trial",
     "trial_key",
     "truth",

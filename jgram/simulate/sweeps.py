@@ -31,7 +31,6 @@ __all__ = [
     "sweep",
     "sweep_records",
     "table_log_score",
-    "tidy",
     "trial",
     "trial_key",
 ]
@@ -160,7 +159,7 @@ def sweep(
         (3, 9)
     """
     counts, transitions = jnp.asarray(counts), jnp.asarray(transitions)
-    *shape, d, _ = transitions.shape
+    d = transitions.shape[-2]
     if counts.ndim not in (2, 3) or counts.shape[-2] != d or transitions.shape[-1] != d:
         raise ValueError(
             f"expected counts [d, m] or [trials, d, m] and transitions [..., d, d], got "
@@ -168,14 +167,12 @@ def sweep(
         )
     if counts.ndim == 3 and len(counts) != trials:
         raise ValueError(f"expected counts of {trials} trials, got {len(counts)}")
-    named = tuple(scores.items())
-    mesh = None if mesh is None else flat_mesh(mesh)
     if memory is None:
         memory = 2.0**22 if jax.default_backend() == "cpu" else 2.0**28
     with jax.enable_x64(True):
         return _in_chunks(
-            partial(_chunk, (key, counts, transitions), scores=named, mesh=mesh),
-            shape,
+            (key, counts, transitions),
+            tuple(scores.items()),
             trials,
             memory / (64.0 * d * d * counts.shape[-1]),  # bytes of a report's uniforms and samples
             progress,
@@ -224,25 +221,19 @@ def sweep_records(
         (3,)
     """
     transitions = jnp.asarray(transitions)
-    *shape, d, _ = transitions.shape
-    mesh = None if mesh is None else flat_mesh(mesh)
     with jax.enable_x64(True):
-        observed = observe(kernel, jnp.asarray(y, float))
-        return _in_chunks(
-            partial(_record_chunk, (key, x, observed, transitions), mesh=mesh),
-            shape,
-            trials,
-            memory / (16.0 * len(x) * d),
-            progress,
-            mesh,
-        )
+        data = x, observe(kernel, jnp.asarray(y, float))
+        at_once = memory / (16.0 * len(x) * transitions.shape[-1])
+        return _in_chunks((key, data, transitions), None, trials, at_once, progress, mesh)
 
 
-def _in_chunks(evaluate, shape, trials, at_once, progress, mesh):
+def _in_chunks(shared, scores, trials, at_once, progress, mesh):
     """All trials of all cells, ``at_once`` a device and call; NumPy arrays ``[*shape, trials]``.
 
     Cell by cell, so that a call holds few cells: its loops end when the slowest of them does.
     """
+    shape = shared[2].shape[:-2]
+    mesh = None if mesh is None else flat_mesh(mesh)
     devices = 1 if mesh is None else mesh.size
     total = math.prod(shape) * trials
     chunks = math.ceil(total / (max(1, int(at_once)) * devices))
@@ -252,10 +243,10 @@ def _in_chunks(evaluate, shape, trials, at_once, progress, mesh):
         from rich.progress import track
 
         starts = track(starts, description=progress, transient=True)
-    found = [
-        evaluate(*divmod(np.minimum(np.arange(start, start + size), total - 1), trials))
-        for start in starts
-    ]
+    found = []
+    for start in starts:
+        rows = np.minimum(np.arange(start, start + size), total - 1)
+        found.append(_chunk(shared, *divmod(rows, trials), scores=scores, mesh=mesh))
     if not all(part.is_fully_addressable for part in jax.tree.leaves(found)):
         found = process_allgather(found, tiled=True)  # the trials of all processes, to each
     return jax.tree.map(
@@ -263,11 +254,22 @@ def _in_chunks(evaluate, shape, trials, at_once, progress, mesh):
     )
 
 
-def _each(trial_of, mesh, shared, cells, numbers):
-    """``trial_of(*shared, cell, number)`` of all trials, a share of them on each device."""
+@partial(jax.jit, static_argnames=("scores", "mesh"))
+def _chunk(shared, cells, numbers, *, scores, mesh):
+    """Trials of the data of all, counts with the scores of tables or records, split by device."""
 
     def trials(shared, cells, numbers):
-        return jax.vmap(partial(trial_of, *shared))(cells, numbers)
+        key, data, transitions = shared
+        transitions = transitions.reshape(-1, *transitions.shape[-2:])
+
+        def one(cell, number):
+            own = trial_key(key, cell, number)
+            if scores is None:
+                return _of_records(own, *data, transitions[cell])
+            counts = data if data.ndim == 2 else data[number]
+            return trial(own, counts, transitions[cell], dict(scores))
+
+        return jax.vmap(one)(cells, numbers)
 
     if mesh is None:
         return trials(shared, cells, numbers)
@@ -277,53 +279,9 @@ def _each(trial_of, mesh, shared, cells, numbers):
     return spread(shared, cells, numbers)
 
 
-@partial(jax.jit, static_argnames=("scores", "mesh"))
-def _chunk(shared, cells, numbers, *, scores, mesh):
-    def one(key, counts, transitions, cell, number):
-        transitions = transitions.reshape(-1, *transitions.shape[-2:])
-        data = counts if counts.ndim == 2 else counts[number]
-        return trial(trial_key(key, cell, number), data, transitions[cell], dict(scores))
-
-    return _each(one, mesh, shared, cells, numbers)
-
-
-@partial(jax.jit, static_argnames="mesh")
-def _record_chunk(shared, cells, numbers, *, mesh):
-    def one(key, x, observed, transitions, cell, number):
-        transitions = transitions.reshape(-1, *transitions.shape[-2:])
-        x_hat = corrupt(trial_key(key, cell, number), x, transitions[cell])
-        score = observed.eliminate(x_hat, transitions.shape[-1]).log_determinant
-        squares = (x_hat - x) ** 2
-        l2 = jnp.sqrt(jnp.sum(squares, dtype=observed.dtype))
-        return Trial({"log_score": score}, jnp.sum(squares > 0), l2)
-
-    return _each(one, mesh, shared, cells, numbers)
-
-
-def tidy(found: Trial, **axes: Any) -> list[dict[str, Any]]:
-    """A sweep as records, one a trial: ready for ``pandas.DataFrame``.
-
-    Args:
-        found: Trials that :func:`sweep` returned.
-        axes: A name and the values of each leading axis, in order.
-
-    Returns:
-        Dictionaries of the axes' values, ``trial``, the scores, ``hamming`` and ``l2``.
-
-    Example:
-        >>> one = Trial({"log": np.zeros((1, 2))}, np.zeros((1, 2)), np.zeros((1, 2)))
-        >>> tidy(one, level=[0.1])[1]
-        {'level': 0.1, 'trial': 1, 'log': 0.0, 'hamming': 0.0, 'l2': 0.0}
-    """
-    columns = {**found.scores, "hamming": found.hamming, "l2": found.l2}
-    if tuple(map(len, axes.values())) != found.l2.shape[:-1]:
-        raise ValueError(
-            f"expected values for axes of lengths {list(found.l2.shape[:-1])}, got "
-            f"{ {name: len(values) for name, values in axes.items()} }"
-        )
-    return [
-        {name: values[i] for (name, values), i in zip(axes.items(), index, strict=False)}
-        | {"trial": index[-1]}
-        | {name: values[index].item() for name, values in columns.items()}
-        for index in np.ndindex(found.l2.shape)
-    ]
+def _of_records(key, x, observed, transition):
+    x_hat = corrupt(key, x, transition)
+    score = observed.eliminate(x_hat, transition.shape[-1]).log_determinant
+    squares = (x_hat - x) ** 2
+    l2 = jnp.sqrt(jnp.sum(squares, dtype=observed.dtype))
+    return Trial({"log_score": score}, jnp.sum(squares > 0), l2)
