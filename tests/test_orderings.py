@@ -1,8 +1,8 @@
 """Misreport matrices and the four orderings, with counterexamples to the paper's slips."""
 
 import itertools
+import re
 
-import jaxtyping
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -25,8 +25,8 @@ from jgram.paper.orderings import (
     mean_distance,
     misreport_matrix,
     reported_given_true,
-    true_given_reported,
 )
+from tests.refusals import refused
 
 seeds = st.integers(0, 2**32 - 1)
 # Invertible, with ties on the diagonal: its rows and those of its relabelling are both maximal.
@@ -92,10 +92,9 @@ def test_equation_1_conditionals_times_marginals_are_the_joint(seed):
     true, reported = joint.sum(axis=1), joint.sum(axis=0)
     np.testing.assert_allclose((reported_given_true(joint) @ np.diag(true)).T, joint, atol=1e-15)
     if reported.min() > 0:
-        np.testing.assert_allclose(
-            true_given_reported(joint) @ np.diag(reported), joint, atol=1e-15
-        )
-        np.testing.assert_allclose(true_given_reported(joint).sum(axis=0), 1.0)
+        true_given_reported = reported_given_true(joint.T)
+        np.testing.assert_allclose(true_given_reported @ np.diag(reported), joint, atol=1e-15)
+        np.testing.assert_allclose(true_given_reported.sum(axis=0), 1.0)
 
 
 def test_counts_and_frequencies_agree():
@@ -114,7 +113,6 @@ def test_counts_and_frequencies_agree():
         (lambda: misreport_matrix([0, 3], [0, 1], num_classes=3), "0..2, got 3"),
         (lambda: misreport_matrix([0, 1], [0, -1]), "got -1"),
         (lambda: reported_given_true([[2, 1], [0, 0]]), "label 1 is never the true label"),
-        (lambda: true_given_reported([[2, 0], [1, 0]]), "label 1 is never reported"),
         (lambda: is_independent([[0.5, 0.5], [0.4, 0.5]]), "sum to 1, got column sums"),
         (lambda: is_balanced([[2, 1], [0, 1]], 0.5), "L >= 1"),
         (lambda: mean_distance([[2, 1], [0, 1]], [[0, 1], [2, 0]]), "symmetric"),
@@ -125,11 +123,8 @@ def test_counts_and_frequencies_agree():
         (lambda: hamming_ordering([[2, 0], [0, 1]], [[2, 0], [0, 1]], alpha=0.0), "alpha in"),
     ],
 )
-def test_bad_input_is_one_clear_error(call, message, monkeypatch):
-    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # as users have it
-    with pytest.raises(ValueError, match=message) as error:
-        call()
-    assert "\n" not in str(error.value)
+def test_bad_input_is_one_clear_error(call, message, unchecked):
+    assert re.search(message, refused(call))
 
 
 def test_membership_of_known_matrices():

@@ -1,4 +1,4 @@
-"""What the paper proves, as functions whose conditions are checked, and what it proves impossible.
+"""What the paper proves, as functions whose conditions are checked.
 
 Small float64 computations on the host. ``P[m, d]`` is an experiment (column ``x`` the distribution
 of the observation given label ``x``), ``Q[d, d]`` a misreport matrix (true, reported).
@@ -8,7 +8,6 @@ as written, is one page: ``experiments/PAPER.md``.
 """
 
 import math
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,20 +26,14 @@ from jgram.paper.orderings import (
 __all__ = [
     "Bounds",
     "DistGuarantee",
-    "Setting",
-    "additive_sample_size",
     "bounded_ratio",
     "concentration_bound",
-    "dependence_impossibility",
     "determinant_bounds",
     "dist_guarantee",
-    "distance_impossibility",
     "log_population_score",
-    "multiplicative_sample_size",
-    "relabelling_impossibility",
     "relative_error_bound",
+    "sample_size",
     "stratified_sample_size",
-    "uninformative_impossibility",
 ]
 
 SINGULAR = 1e-12
@@ -69,25 +62,6 @@ class DistGuarantee(NamedTuple):
     balance: float
     largest_share: float
     reason: str
-
-
-class Setting(NamedTuple):
-    """An experiment and two reports, the first better than the second by the ordering at hand.
-
-    Attributes:
-        experiment: ``P[m, d]``.
-        better: Misreport matrix ``[d, d]`` of the better report.
-        worse: That of the worse one.
-    """
-
-    experiment: np.ndarray
-    better: np.ndarray
-    worse: np.ndarray
-
-    @property
-    def joints(self) -> tuple[np.ndarray, np.ndarray]:
-        """All that a score gets to see of the better and the worse report: ``P Q`` and ``P Q'``."""
-        return self.experiment @ self.better, self.experiment @ self.worse
 
 
 def log_population_score(
@@ -189,58 +163,45 @@ def relative_error_bound(gram: ArrayLike, deviation: float) -> float:
     return float((1.0 + deviation / smallest) ** len(matrix) - 1.0)
 
 
-def multiplicative_sample_size(
-    num_classes: int, failure_probability: float, relative_error: float, smallest_eigenvalue: float
+def sample_size(
+    num_classes: int,
+    failure_probability: float,
+    error: float,
+    smallest_eigenvalue: float | None = None,
 ) -> int:
-    """Records that suffice for ``|score - Gamma| <= epsilon Gamma`` with probability ``1 - delta``.
+    """Records that suffice for an error of the score of at most ``epsilon``.
 
-    ``N >= 100 d^2 ln(d/delta) / (lambda^2 epsilon^2)``.
+    With probability ``1 - delta``, ``|score - Gamma| <= epsilon`` from
+    ``N >= 100 d^2 ln(d/delta) / epsilon^2``, and ``|score - Gamma| <= epsilon Gamma`` from
+    ``1 / lambda^2`` times as many. A score is at most ``d^(-2d)``: an absolute error that says
+    anything is far smaller.
 
     Args:
         num_classes: ``d``.
         failure_probability: ``delta`` in (0, d/4].
-        relative_error: ``epsilon`` in (0, 1/2].
+        error: ``epsilon`` in (0, 1/2].
         smallest_eigenvalue: ``lambda`` in (0, 1/d], of the expected Gram matrix (whose trace is at
-            most 1 for ``|K| <= 1``).
+            most 1 for ``|K| <= 1``): the error is relative. Without it the error is absolute.
 
     Raises:
         ValueError: Arguments out of range; the limits are those under which the bound was checked
             (``experiments/PAPER.md``).
 
     Example:
-        >>> multiplicative_sample_size(4, 0.05, 0.5, 0.01)
-        280449705
+        >>> sample_size(2, 0.05, 0.01), sample_size(4, 0.05, 0.5, smallest_eigenvalue=0.01)
+        (14755518, 280449705)
 
     Reference: Proposition E.2 of *Data Reliability Scoring*.
     """
     _check_counts(num_classes=num_classes)
-    _check_between("smallest_eigenvalue", smallest_eigenvalue, 0.0, 1.0 / num_classes)
-    return _sample_size(num_classes, failure_probability, relative_error, smallest_eigenvalue)
-
-
-def additive_sample_size(
-    num_classes: int, failure_probability: float, absolute_error: float
-) -> int:
-    """Records that suffice for ``|score - Gamma| <= epsilon`` with probability ``1 - delta``.
-
-    ``N >= 100 d^2 ln(d/delta) / epsilon^2``. A score is at most ``d^(-2d)``: an error that says
-    anything is far smaller.
-
-    Args:
-        num_classes: ``d``.
-        failure_probability: ``delta`` in (0, d/4].
-        absolute_error: ``epsilon`` in (0, 1/2].
-
-    Raises:
-        ValueError: Arguments out of range.
-
-    Example:
-        >>> additive_sample_size(2, 0.05, 0.01)
-        14755518
-
-    Reference: Proposition E.2 of *Data Reliability Scoring*.
-    """
-    return _sample_size(num_classes, failure_probability, absolute_error, 1.0)
+    _check_between("failure_probability", failure_probability, 0.0, min(1.0, num_classes / 4))
+    _check_between("error", error, 0.0, 0.5)
+    if smallest_eigenvalue is not None:
+        _check_between("smallest_eigenvalue", smallest_eigenvalue, 0.0, 1.0 / num_classes)
+        error *= smallest_eigenvalue
+    return math.ceil(
+        100.0 * num_classes**2 * math.log(num_classes / failure_probability) / error**2
+    )
 
 
 def stratified_sample_size(largest_ratio: float, num_classes: int) -> int:
@@ -366,168 +327,6 @@ def dist_guarantee(misreport: ArrayLike, other: ArrayLike, distance: ArrayLike) 
         reason = "the first report scores higher under every independent experiment"
         return DistGuarantee(True, alpha, ratio, share, reason)
     return DistGuarantee(False, alpha, ratio, share, reason)
-
-
-def uninformative_impossibility(
-    distribution: ArrayLike, num_classes: int, *, mixing: float = 0.5
-) -> Setting:
-    """No score orders exact matches where labels cannot be told apart by their observations.
-
-    Every column of the experiment is ``distribution``; the worse report replaces a share
-    ``mixing`` of a balanced truth by uniform noise. Both joint tables are the same.
-
-    Args:
-        distribution: ``[m]``, sums to one.
-        num_classes: ``d``, at least 2.
-        mixing: In (0, 1].
-
-    Returns:
-        One :class:`Setting` whose two joint tables are equal.
-
-    Raises:
-        ValueError: No distribution, ``mixing`` out of range.
-
-    Example:
-        >>> better, worse = uninformative_impossibility([0.3, 0.7], 3).joints
-        >>> bool(np.allclose(better, worse))
-        True
-
-    Reference: Proposition 3.1(1), first part, of *Data Reliability Scoring*.
-    """
-    if num_classes < 2:
-        raise ValueError(f"expected at least 2 classes, got {num_classes}")
-    _check_between("mixing", mixing, 0.0, 1.0)
-    column = np.asarray(distribution, np.float64)[:, None]
-    experiment = check_experiment(np.repeat(column, num_classes, axis=1))
-    truth = np.eye(num_classes) / num_classes
-    return Setting(experiment, truth, (1.0 - mixing) * truth + mixing / num_classes**2)
-
-
-def relabelling_impossibility(
-    experiment: ArrayLike, permutation: Sequence[int]
-) -> tuple[Setting, Setting]:
-    """No score tells the truth from a relabelling of it: two settings, each the other's mirror.
-
-    In the first the truth is reported and its relabelling is worse; in the second, with the
-    experiment's columns permuted, it is the other way round. The joint tables are the same two.
-
-    Args:
-        experiment: ``P[m, d]`` with independent columns.
-        permutation: ``[d]``: what label ``i`` is relabelled to; not the identity.
-
-    Returns:
-        Two settings with ``first.joints == second.joints[::-1]``.
-
-    Raises:
-        ValueError: No experiment, no permutation of its labels, or the identity.
-
-    Example:
-        >>> one, two = relabelling_impossibility([[0.9, 0.2], [0.1, 0.8]], [1, 0])
-        >>> bool(np.allclose(one.joints, two.joints[::-1]))
-        True
-
-    Reference: Proposition 3.1(1), second part, of *Data Reliability Scoring*.
-    """
-    p = check_experiment(experiment)
-    d = p.shape[1]
-    if sorted(permutation) != list(range(d)) or list(permutation) == list(range(d)):
-        raise ValueError(f"expected a permutation of 0..{d - 1} other than the identity")
-    relabel, truth = np.eye(d)[list(permutation)], np.eye(d) / d
-    return Setting(p, truth, relabel / d), Setting(p @ relabel, truth, relabel.T / d)
-
-
-def dependence_impossibility(
-    experiment: ArrayLike, null_vector: ArrayLike, *, mixing: float = 0.25
-) -> Setting:
-    """No score keeps the Blackwell ordering under an experiment with dependent columns.
-
-    From ``P v = 0`` a report in ``Q_reg`` is built two of whose reported labels have one and the
-    same distribution of observations; mixing the two is a garbling that nobody can see.
-
-    Args:
-        experiment: ``P[m, d]`` with dependent columns.
-        null_vector: ``v[d]``, not zero, with ``P v = 0``.
-        mixing: Share of the two labels that is swapped, in (0, 1/2).
-
-    Returns:
-        One :class:`Setting` whose two joint tables are equal.
-
-    Raises:
-        ValueError: No experiment, no null vector of it, ``mixing`` out of range.
-
-    Example:
-        >>> p = [[0.8, 0.2, 0.5], [0.2, 0.8, 0.5]]
-        >>> better, worse = dependence_impossibility(p, [1, 1, -2]).joints
-        >>> bool(np.allclose(better, worse))
-        True
-
-    Reference: Proposition 3.1(2) and appendix C of *Data Reliability Scoring*.
-    """
-    p, v = check_experiment(experiment), np.asarray(null_vector, np.float64)
-    if not 0.0 < mixing < 0.5:
-        raise ValueError(f"expected mixing in (0, 1/2), got {mixing}")
-    if v.shape != (p.shape[1],) or not v.any():
-        raise ValueError(f"expected a null vector [{p.shape[1]}] other than 0, got {v}")
-    v = v / (2.0 * np.abs(v).max())  # below 1, so that the other labels' diagonal stays maximal
-    if not np.abs(p @ v).max() <= 1e-9:
-        raise ValueError(f"expected P v = 0, got entries up to {np.abs(p @ v).max():.3g}")
-    plus, minus = int(np.argmax(v)), int(np.argmin(v))
-    better = np.eye(len(v))
-    better[:, plus], better[:, minus] = np.maximum(v, 0.0), np.maximum(-v, 0.0)
-    better /= better.sum()
-    garbling = np.eye(len(v))
-    garbling[np.ix_([plus, minus], [plus, minus])] = [[1 - mixing, mixing], [mixing, 1 - mixing]]
-    return Setting(p, better, better @ garbling.T)
-
-
-def distance_impossibility(num_classes: int = 3) -> tuple[Setting, Setting]:
-    """No score keeps the Hamming ordering, or any dist ordering, on all of ``Q_dom``.
-
-    Two settings with the same two joint tables in opposite order. The errors are cyclic on three
-    labels, so that every semimetric agrees with the Hamming distance; further labels are reported
-    and observed without error.
-
-    Args:
-        num_classes: ``d``, at least 3.
-
-    Returns:
-        Two settings with ``first.joints == second.joints[::-1]``.
-
-    Raises:
-        ValueError: Fewer than three classes.
-
-    Example:
-        >>> one, two = distance_impossibility()
-        >>> [round(float(np.trace(q)), 3) for q in (one.better, one.worse, two.better, two.worse)]
-        [0.8, 0.7, 0.596, 0.592]
-
-    Reference: Proposition 3.1(3) and appendix C of *Data Reliability Scoring*.
-    """
-    if num_classes < 3:
-        raise ValueError(f"expected at least 3 classes, got {num_classes}")
-    ahead = np.roll(np.eye(3), 1, axis=1)
-
-    def padded(diagonal: float, off_diagonal: np.ndarray) -> np.ndarray:
-        matrix = np.eye(num_classes)
-        matrix[:3, :3] = diagonal * np.eye(3) + (1.0 - diagonal) * off_diagonal
-        return matrix
-
-    experiment = padded(0.74, ahead.T)
-    better, worse = padded(0.8, ahead.T) / num_classes, padded(0.7, ahead) / num_classes
-    return (
-        Setting(experiment, better, worse),
-        Setting(np.eye(num_classes), experiment @ worse, experiment @ better),
-    )
-
-
-def _sample_size(
-    num_classes: int, failure_probability: float, error: float, eigenvalue: float
-) -> int:
-    _check_counts(num_classes=num_classes)
-    _check_between("failure_probability", failure_probability, 0.0, min(1.0, num_classes / 4))
-    _check_between("error", error, 0.0, 0.5)
-    rate = 100.0 * num_classes**2 * math.log(num_classes / failure_probability)
-    return math.ceil(rate / (eigenvalue * error) ** 2)
 
 
 def _square_root(kernel: ArrayLike, num_outcomes: int) -> np.ndarray:

@@ -37,7 +37,6 @@ __all__ = [
     "mean_distance",
     "misreport_matrix",
     "reported_given_true",
-    "true_given_reported",
 ]
 
 TOLERANCE = 1e-9
@@ -143,6 +142,9 @@ def joint_frequencies(misreport: ArrayLike) -> Float[np.ndarray, "d d"]:
 def reported_given_true(misreport: ArrayLike) -> Float[np.ndarray, "d d"]:
     """``Q_{reported|true}[j, i]``: how often a record truly ``i`` is reported ``j``.
 
+    Of the transposed misreport matrix it is ``Q_{true|reported}``: how often a record reported
+    ``j`` is truly ``i``.
+
     Args:
         misreport: ``[d, d]`` counts or frequencies of (true, reported).
 
@@ -153,37 +155,24 @@ def reported_given_true(misreport: ArrayLike) -> Float[np.ndarray, "d d"]:
         ValueError: A label that is never true: the conditional frequency does not exist.
 
     Example:
-        >>> reported_given_true([[3, 1], [0, 4]])
+        >>> q = np.array([[3, 1], [0, 4]])
+        >>> reported_given_true(q)
         array([[0.75, 0.  ],
                [0.25, 1.  ]])
-
-    Reference: section 2.2 and equation (1) of *Data Reliability Scoring*.
-    """
-    joint = joint_frequencies(misreport)
-    return _conditional(joint.T, joint.sum(axis=1), "is never the true label")
-
-
-def true_given_reported(misreport: ArrayLike) -> Float[np.ndarray, "d d"]:
-    """``Q_{true|reported}[i, j]``: how often a record reported ``j`` is truly ``i``.
-
-    Args:
-        misreport: ``[d, d]`` counts or frequencies of (true, reported).
-
-    Returns:
-        ``[true, reported]``, column-stochastic.
-
-    Raises:
-        ValueError: A label that is never reported.
-
-    Example:
-        >>> true_given_reported([[3, 1], [0, 4]])
+        >>> reported_given_true(q.T)
         array([[1. , 0.2],
                [0. , 0.8]])
 
     Reference: section 2.2 and equation (1) of *Data Reliability Scoring*.
     """
     joint = joint_frequencies(misreport)
-    return _conditional(joint, joint.sum(axis=0), "is never reported")
+    totals = joint.sum(axis=1)
+    if (totals <= 0).any():
+        raise ValueError(
+            f"expected every label at least once, but label {int(np.argmin(totals))} is never the "
+            "true label: conditional frequencies do not exist; leave the label out"
+        )
+    return joint.T / totals
 
 
 def balance(misreport: ArrayLike) -> float:
@@ -423,7 +412,7 @@ def blackwell_ordering(
     rows = _invertible_rows(joint, tolerance)
     if rows is None:
         return Blackwell(False, None, "the first report is singular")
-    garbling = np.linalg.solve(rows, _rows(other_joint)).T
+    garbling = np.linalg.solve(rows, reported_given_true(other_joint).T).T
     if not is_regular(joint, tolerance=tolerance):
         return Blackwell(False, garbling, "the first report is not diagonally maximal")
     if not is_regular(other_joint, tolerance=tolerance):
@@ -491,26 +480,12 @@ def hamming_ordering(
     return dist_ordering(misreport, other, _discrete(d), alpha=alpha, tolerance=tolerance)
 
 
-def _conditional(table: np.ndarray, totals: np.ndarray, wrong: str) -> np.ndarray:
-    if (totals <= 0).any():
-        raise ValueError(
-            f"expected every label at least once, but label {int(np.argmin(totals))} {wrong}: "
-            "conditional frequencies do not exist; leave the label out"
-        )
-    return table / totals
-
-
-def _rows(joint: np.ndarray) -> np.ndarray:
-    """The row-stochastic ``Pr[reported | true]``, label by label."""
-    return joint / joint.sum(axis=1, keepdims=True)
-
-
 def _invertible_rows(misreport: ArrayLike, tolerance: float) -> np.ndarray | None:
     """The report's rows, or ``None`` where it is singular (a label that is never true included)."""
     joint = joint_frequencies(misreport)
     if (joint.sum(axis=1) <= 0).any():
         return None
-    rows = _rows(joint)
+    rows = reported_given_true(joint).T
     return rows if np.linalg.svd(rows, compute_uv=False).min() > tolerance else None
 
 
