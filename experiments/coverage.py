@@ -16,10 +16,11 @@ import numpy as np
 from rich.progress import track
 
 from experiments.verdicts import verdict
+from jgram.comparisons import normal_quantile
 from jgram.influences import contributions, leave_one_out, linearise
 from jgram.kernels import RBF, Delta
 from jgram.simulate import policies
-from jgram.uncertainty import NEAR_SINGULAR, normal_quantile
+from jgram.uncertainty import NEAR_SINGULAR
 
 PAIRS = {
     "truth, uniform .3": lambda d, experiment: (jnp.eye(d), policies.mix(policies.uniform(d), 0.3)),

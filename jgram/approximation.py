@@ -13,14 +13,14 @@ draws on 600 records, intervals of 95% held the exact answer in 90 to 99%
 (``tests/test_approximation.py``).
 """
 
-from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jgram.arrays import Array, ArrayLike, Float, Key, Shaped
+from jgram.arrays import Array, ArrayLike, Float, Key, Shaped, float64
+from jgram.comparisons import normal_quantile, student_quantile
 from jgram.contrasts import Products, payoffs_of_pairs, report_matrices
 from jgram.determinant import eliminate_sums
 from jgram.kernels import FEATURE_BLOCKS, RandomFeatures
@@ -164,9 +164,8 @@ def half_width(values: Float[np.ndarray, " blocks"] | None, confidence: float) -
     """
     if values is None or not np.isfinite(values).all():
         return None
-    z, degrees = NormalDist().inv_cdf(0.5 + confidence / 2), len(values) - 1
-    quantile = z + (z**3 + z) / (4 * degrees)  # Cornish and Fisher's expansion
-    quantile += (5 * z**5 + 16 * z**3 + 3 * z) / (96 * degrees**2)
+    with float64():
+        quantile = student_quantile(normal_quantile(confidence), len(values) - 1)
     return float(quantile * np.sqrt(jackknife(values)))
 
 

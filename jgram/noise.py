@@ -1,4 +1,4 @@
-"""The noise floor and the bootstrap: the plug-in log score of permuted and resampled records.
+"""What noise does: permuted and resampled records, and the test against it of records in groups.
 
 These functions run eagerly, in float64. Categorical observations are counted: a permutation or a
 resample costs a table, whatever the number of records.
@@ -12,15 +12,27 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jgram.arrays import Array, ArrayLike, Key, Shaped, float64, infer_num_classes
+from jgram.arrays import Array, ArrayLike, Float, Key, Shaped, float64, infer_num_classes
+from jgram.comparisons import normal_quantile
+from jgram.contrasts import Products
 from jgram.determinant import log_determinant_of_sums
 from jgram.kernels import Kernel, rbf
-from jgram.observed import Codes, Observed, observe
-from jgram.uncertainty import normal_quantile
+from jgram.observed import BATCH, Codes, Features, Observed, Pairs, observe
+from jgram.uncertainty import padded_length
 
-__all__ = ["Bootstrap", "NoiseFloor", "bootstrap", "noise_floor"]
+__all__ = [
+    "FEWEST_GROUPS",
+    "Bootstrap",
+    "NoiseFloor",
+    "bootstrap",
+    "grouped_noise_tests",
+    "noise_floor",
+]
 
 CHUNK_BYTES = 2**27
+FEWEST_GROUPS = 10
+"""Groups below which records in groups are not told from noise."""
+ALL_SIGNS, MOST_GROUPS, SIGNS = 14, 512, 9999
 
 
 @dataclass(frozen=True)
@@ -293,3 +305,143 @@ def _log_scores_of_reports(observed: Any, x_hats: Array, num_classes: int) -> Ar
 def _log_scores_of_weights(observed: Any, x_hat: Array, weights: Array, num_classes: int) -> Array:
     """Log scores of one report under many weights ``[t, n]``."""
     return jax.vmap(lambda w: observed.eliminate(x_hat, num_classes, w).log_determinant)(weights)
+
+
+# --------------------------------------------------------------------------------------------
+
+
+def grouped_noise_tests(observed: Observed, found: Products) -> Float[np.ndarray, " k"]:
+    """P-values of "this report has nothing to do with the observations" for records in groups.
+
+    ``sum (H K H)_ij z_i . z_j / q`` over pairs of records of different groups, less what centring
+    makes of it, against the same with a random sign for every group: where report and observations
+    are independent from group to group, signs change nothing. All signs are taken up to 14 groups,
+    9,999 draws of a fixed seed beyond; more than 512 groups are joined at random to 512.
+
+    Args:
+        observed: Observations and kernel.
+        found: From :func:`jgram.contrasts.products`, with groups.
+
+    Returns:
+        ``[k]``; 1 for a report that labels records of fewer than :data:`FEWEST_GROUPS` groups,
+        which is too few to tell, and for constant reports.
+
+    Reference:
+        Leucht and Neumann, *Dependent wild bootstrap for degenerate U- and V-statistics*, 2013.
+    """
+    z, weights = np.asarray(found.z), np.asarray(found.weights)
+    rng, groups = np.random.default_rng(0), np.asarray(found.groups)
+    used, groups = np.unique(np.where(weights > 0, groups, -1), return_inverse=True)
+    groups = np.maximum(groups - (used[0] < 0), 0)  # what has no weight may be anywhere
+    count = groups.max() + 1
+    if count > MOST_GROUPS:
+        groups, count = (rng.permutation(count) % MOST_GROUPS)[groups], MOST_GROUPS
+    size = padded_length(int(count))
+    sums = np.asarray(_group_sums(observed, found, jnp.asarray(groups), size))
+    if count <= ALL_SIGNS:
+        places = np.arange(1 << (count - 1))[:, None] >> np.arange(size)
+        signs = 1.0 - 2 * (places & 1)
+    else:
+        signs = rng.choice([-1.0, 1.0], (SIGNS, size))
+        signs = np.concatenate([np.ones((1, size)), signs])
+    labelled = z.any(axis=2) & (weights > 0)
+    enough = [len(np.unique(groups[present])) >= FEWEST_GROUPS for present in labelled]
+    return np.array(
+        [
+            _sign_p_value(part, signs) if tell else 1.0
+            for part, tell in zip(sums, enough, strict=True)
+        ]
+    )
+
+
+def _sign_p_value(sums: np.ndarray, signs: np.ndarray) -> float:
+    """How often the sum over pairs of groups is as large under signs, the first of which are 1."""
+    apart = sums - np.diag(np.diag(sums))
+    drawn = np.sum((signs @ apart) * signs, axis=1)
+    return float(np.mean(drawn >= drawn[0] - 1e-9 * np.abs(apart).sum()))
+
+
+@partial(jax.jit, static_argnames="count")
+def _group_sums(observed: Any, found: Products, groups: Array, count: int) -> Array:
+    """``[k, G, G]``, sums of ``(H K H)_ij z_i . z_j / q`` over the records of two groups.
+
+    Centred about means of few groups, entries between groups are below 0 on average on both sides,
+    of the kernel and of the reports: the product of the averages is taken off.
+    """
+    labelled = jnp.sum(found.z, axis=2) * found.weights
+    totals = jnp.maximum(jnp.sum(labelled, axis=1), 1.0)
+    shares = jnp.einsum("n,knd->kd", found.weights, found.z) / totals[:, None]
+    scale = jnp.sqrt(jnp.maximum(shares, 0.5 / totals[:, None]))
+    centred = labelled[:, :, None] * (found.z - shares[:, None]) / scale[:, None]
+    rows = jnp.sum(found.product, axis=2) / totals[:, None]
+    means = jnp.sum(labelled * rows, axis=1) / totals
+    columns = [centred, rows[:, :, None] * centred, jnp.stack([labelled, labelled * rows], axis=2)]
+    columns = jnp.moveaxis(jnp.concatenate(columns, axis=2), 1, 0)
+    d = found.z.shape[2]
+
+    def inside(groups: Array, count: int) -> list[Array]:
+        sums = jnp.moveaxis(jax.ops.segment_sum(columns, groups, count), 1, 0)
+        return jnp.split(sums, [d, 2 * d, 2 * d + 1], axis=2)
+
+    with jax.default_matmul_precision("highest"):
+        reports, _, sizes, by_row = inside(found.groups, len(columns))
+        within = jnp.sum(labelled * jnp.sum(found.group_product, axis=2), axis=1)
+        within -= jnp.sum((2 * by_row - means[:, None, None] * sizes) * sizes, axis=(1, 2))
+        pairs = jnp.maximum(totals**2 - jnp.sum(sizes**2, axis=(1, 2)), 1.0)
+        average = within * jnp.sum(reports**2, axis=(1, 2)) / pairs**2
+        reports, crossed, sizes, _ = inside(groups, count)
+        crossed = crossed @ reports.swapaxes(1, 2)
+        centring = means[:, None, None] * reports @ reports.swapaxes(1, 2)
+        centring = centring - crossed - crossed.swapaxes(1, 2)
+        centring -= average[:, None, None] * sizes @ sizes.swapaxes(1, 2)
+        plain = _group_kernel if isinstance(observed, Pairs) else _group_features
+        return plain(observed, centred, groups, count) + centring
+
+
+def _group_kernel(observed: Any, centred: Array, groups: Array, count: int) -> Array:
+    """Sums over pairs of groups of ``K_ij centred_i . centred_j``, in rows of tiles."""
+    n = observed.size
+    size = min(max(1, BATCH // n), n)
+    places = jnp.arange(-(-n // size) * size).reshape(-1, size)
+
+    def add(total: Array, place: Array) -> tuple[Array, None]:
+        inside, place = place < n, jnp.minimum(place, n - 1)
+        block = jnp.where(inside[:, None], observed.block(place, slice(None)), 0.0)
+
+        def one(part: Array) -> Array:
+            values = (block * (part[place] @ part.T)).T
+            by_group = jax.ops.segment_sum(values, groups, count)
+            return jax.ops.segment_sum(by_group.T, groups[place], count)
+
+        return total + jax.lax.map(one, centred), None
+
+    start = jnp.zeros((len(centred), count, count), centred.dtype)
+    return jax.lax.scan(add, start, places)[0]
+
+
+def _group_features(observed: Any, centred: Array, groups: Array, count: int) -> Array:
+    """The same of an explicit kernel: inner products of what each group's features sum up to."""
+    n, m = observed.size, observed.num_features
+    size = min(max(1, BATCH // m), n)
+    places = jnp.arange(-(-n // size) * size).reshape(-1, size)
+
+    def one(column: Array) -> Array:
+        if isinstance(observed, Codes):
+            sums = jax.ops.segment_sum(column, groups * m + observed.codes, count * m)
+            return sums.reshape(count, m) @ sums.reshape(count, m).T
+
+        def add(total: Array, place: Array) -> tuple[Array, None]:
+            inside, place = place < n, jnp.minimum(place, n - 1)
+            held = isinstance(observed, Features)
+            rows = observed.features if held else observed.points
+            rows = rows[place] if held else observed.kernel.features(rows[place])
+            rows = jnp.where(inside, column[place], 0.0)[:, None] * rows
+            return total + jax.ops.segment_sum(rows, groups[place], count), None
+
+        sums = jax.lax.scan(add, jnp.zeros((count, m), column.dtype), places)[0]
+        return sums @ sums.T
+
+    def inner(columns: Array) -> Array:
+        return jnp.sum(jax.lax.map(one, columns.T), axis=0)
+
+    return jax.lax.map(inner, centred)

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jgram.arrays import Array, ArrayLike, Bool, Float, Int, Key
-from jgram.comparisons import Retention, retention, sign_test
+from jgram.comparisons import Retention, retention, share_degrees, sign_test, student_quantile
 from jgram.contrasts import Payoffs
 
 __all__ = ["RankedPairs", "rank_pairs"]
@@ -134,12 +134,16 @@ def _rank(
 
 
 def _keeps(key: Any, pairs: Payoffs, k: int, best: Any, groups: Any, level: float, draws: int):
-    """Shares of the best report, with one quantile for the shares of every pair."""
+    """Shares of the best report, with one quantile for the shares of every pair.
+
+    It is the normal law's, widened to Student's by what each pair's own standard error rests on.
+    """
     one, two = pairs.means[:, :1], pairs.means[:, 1:]
     centred = pairs.values - pairs.means[:, :, None]
     shares = one * centred[:, 1] - two * centred[:, 0]  # the influence of a_2 / a_1, times a_1^2
     factor = _normalised(_deviations(shares, pairs.weights, groups))
     quantile = jnp.quantile(jnp.max(jnp.abs(_draws(key, factor, draws)), axis=1), level)
+    degrees = share_degrees(pairs.values, pairs.means, pairs.weights, groups)
     first, second = np.triu_indices(k, 1)
     number = np.zeros((k, k), int)
     number[first, second] = number[second, first] = np.arange(len(first))
@@ -149,7 +153,7 @@ def _keeps(key: Any, pairs: Payoffs, k: int, best: Any, groups: Any, level: floa
     turned = best > others
     means = jnp.where(turned[:, None], means[:, ::-1], means)
     covariance = jnp.where(turned[:, None, None], covariance[:, ::-1, ::-1], covariance)
-    found = retention(means, covariance, quantile)
+    found = retention(means, covariance, student_quantile(quantile, degrees[row]))
     itself = (others == best) & jnp.any(found.estimable & (others != best))
     return Retention(
         jnp.where(itself, 1.0, jnp.where(others == best, 0.0, found.ratio)),

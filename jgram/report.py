@@ -16,7 +16,6 @@ from math import ceil, exp, isfinite, log, log2
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.scipy.stats import norm
 
@@ -38,7 +37,9 @@ from jgram.comparisons import (
     blocks,
     records_needed,
     retention,
+    share_degrees,
     sign_test,
+    student_quantile,
     suggested_block_length,
 )
 from jgram.contrasts import (
@@ -54,6 +55,7 @@ from jgram.data.labels import Missing
 from jgram.data.table import ColumnKind, Scale
 from jgram.findings import Evidence, Finding, diagnose, relabelling
 from jgram.kernels import Kernel, describe
+from jgram.noise import FEWEST_GROUPS, grouped_noise_tests
 from jgram.ranks import RankedPairs, rank_pairs
 from jgram.uncertainty import Uncertainty, padded_length, uncertainties
 
@@ -382,6 +384,7 @@ def score(
         stacked = bound.reports[name][None]
         judged = _judge(bound, stacked, groups) if several else None
         left = _left_out(bound, stacked) if several else None
+    bound = replace(bound, findings=(*bound.findings, *_few_groups(groups)))
     return _published(bound, judged, left, confidence, several=False)[name]
 
 
@@ -493,7 +496,7 @@ def rank_reports(
         product = np.take_along_axis(judged.product, names[:, None, :], axis=2)
         judged = judged._replace(product=product)
     published = _published(bound, judged, left, confidence, several=True)
-    findings = (*bound.findings, *renamed, *_capped(bound, judged, left))
+    findings = (*bound.findings, *renamed, *_few_groups(groups), *_capped(bound, judged, left))
     return _ranking(bound, published, judged.pairs, left, verdicts, findings, confidence, length)
 
 
@@ -590,11 +593,7 @@ def _judge(bound: Bound, stacked: np.ndarray, groups: Any) -> _Judged:
         pairs = payoffs_of_pairs(found, np.stack(np.triu_indices(k, 1), axis=1))
     else:
         pairs = pair_payoffs(observed, reports, complete=False, **options)
-    if groups is None:
-        noise = noise_tests_of(found)
-    else:
-        errors = jnp.sqrt(jnp.maximum(alone.covariance[:, 0, 0], 0.0))
-        noise = norm.sf(jnp.where(errors > 0, alone.means[:, 0], 0.0) / jnp.maximum(errors, 1e-300))
+    noise = noise_tests_of(found) if groups is None else grouped_noise_tests(observed, found)
     found = jax.device_get(_Judged(pairs, alone, noise, found.product))
     return _Judged(_cut(found.pairs, n), _cut(found.alone, n), found.noise, found.product[:, :n])
 
@@ -660,7 +659,8 @@ class _Verdicts(NamedTuple):
 def _verdicts(key: Any, pairs: Payoffs, noise: Any, groups: Any, confidence: float) -> _Verdicts:
     each = (pairs.differences, pairs.weights, groups)
     z, p_values = jax.vmap(sign_test, (0, 0, None))(*each)
-    quantile = norm.ppf(0.5 + confidence / 2)
+    degrees = share_degrees(pairs.values, pairs.means, pairs.weights, groups)
+    quantile = student_quantile(norm.ppf(0.5 + confidence / 2), degrees)
     return _Verdicts(
         rank_pairs(key, pairs, noise, groups=groups, level=confidence),
         z,
@@ -910,6 +910,23 @@ def _capped(bound: Bound, judged: _Judged, left: LeftOut | None) -> list[Finding
             "the order and its tests hold under these features as they are; for shares nearer to "
             "the exact kernel's rank some of the records",
             short / 3,
+        )
+    ]
+
+
+def _few_groups(groups: Any) -> list[Finding]:
+    """Groups that are too few to tell a report from noise."""
+    count = FEWEST_GROUPS if groups is None else len(np.unique(groups))
+    if count >= FEWEST_GROUPS:
+        return []
+    return [
+        Finding(
+            "few groups",
+            "warning",
+            f"fewer than {FEWEST_GROUPS} groups of records ({count}): whether a report is more "
+            "than noise is not judged",
+            f"collect records of {FEWEST_GROUPS} groups or more, or shorter blocks of time",
+            count,
         )
     ]
 

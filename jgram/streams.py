@@ -8,7 +8,9 @@ its features and ``s_n = phi_n . phi_n``, all that payoffs take from the other r
 The first pass adds these up, the second pays every record and adds up the payoffs and their
 products. What is said of pairs and rankings (:mod:`jgram.comparisons`, :mod:`jgram.ranks`) depends
 on payoffs through these two moments alone: a few *stand-ins*, records of equal weight that have
-exactly the same moments, take the place of all.
+exactly the same moments, take the place of all. Only how far a share that rests on few records
+widens its interval (:func:`jgram.comparisons.share_degrees`) is beyond two moments: streams are
+taken to be too long for that.
 """
 
 from collections.abc import Iterable

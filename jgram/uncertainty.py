@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import erfc, exp, sqrt
-from statistics import NormalDist
 from typing import Any
 
 import jax
@@ -21,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jgram.arrays import Array, ArrayLike, Shaped, float64, infer_num_classes
+from jgram.comparisons import normal_quantile
 from jgram.influences import Linearisation, contributions, leave_one_out, linearise
 from jgram.kernels import Kernel, rbf
 from jgram.observed import Observed, observe
@@ -29,7 +29,6 @@ __all__ = [
     "PluginComparison",
     "Uncertainty",
     "compare_plugin",
-    "normal_quantile",
     "standard_error",
     "uncertainties",
 ]
@@ -111,13 +110,6 @@ class PluginComparison:
     p_value: float
     determinant_ratio: float
     determinant_ratio_interval: tuple[float, float]
-
-
-def normal_quantile(confidence: float) -> float:
-    """The two-sided normal quantile, 1.96 at 0.95."""
-    if not 0.0 < confidence < 1.0:
-        raise ValueError(f"expected confidence in (0, 1), got {confidence}")
-    return NormalDist().inv_cdf(0.5 + confidence / 2.0)
 
 
 def standard_error(

@@ -6,13 +6,16 @@ from statistics import NormalDist
 import jax
 import numpy as np
 import pytest
+from scipy.stats import norm, t
 
 from jgram.comparisons import (
     ESTIMABLE,
     blocks,
     records_needed,
     retention,
+    share_degrees,
     sign_test,
+    student_quantile,
     suggested_block_length,
 )
 
@@ -55,6 +58,29 @@ def test_fieller_bounds_are_where_the_test_of_a_share_is_at_its_quantile():
         change = np.array([-share, 1.0])
         assert abs(change @ means) == pytest.approx(1.7 * np.sqrt(change @ covariance @ change))
     assert found.lower < found.ratio < found.upper
+
+
+@pytest.mark.parametrize("groups", [None, GROUPS])
+def test_a_share_has_the_degrees_of_its_influences(groups):
+    weights = np.arange(60) % 3
+    copies = np.repeat(np.arange(60), weights)
+    values = np.stack([1.0 + DIFFERENCES, np.where(np.arange(60) % 7, DIFFERENCES, 0.3)])
+    means = values @ weights / weights.sum()
+    ratio = means[1] / means[0]
+    influences = ((values[1] - means[1] - ratio * (values[0] - means[0])) / means[0])[copies]
+    if groups is not None:
+        influences = np.array([influences[groups[copies] == group].sum() for group in range(9)])
+    n, square = len(influences), np.mean(influences**2)
+    expected = 2 * n / (np.mean(influences**4) / square**2 - 1)
+    assert float(share_degrees(values, means, weights, groups)) == pytest.approx(expected)
+    equal = share_degrees(np.stack([DIFFERENCES, DIFFERENCES]), np.ones(2), np.ones(60))
+    assert equal > 1e6  # nothing varies, nothing is widened
+
+
+def test_students_quantile_is_near_its_table():
+    for degrees, level in ((8, 0.95), (15, 0.99), (100, 0.999)):
+        normal, exact = norm.ppf(0.5 + level / 2), t.ppf(0.5 + level / 2, degrees)
+        assert float(student_quantile(normal, degrees)) == pytest.approx(exact, rel=0.01)
 
 
 def test_what_is_not_estimable_is_said():

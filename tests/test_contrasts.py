@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy.stats import kendalltau
+from scipy.stats import gamma, kendalltau
 
 from jgram.alignment import align
 from jgram.comparisons import (
@@ -29,6 +29,7 @@ from jgram.contrasts import (
 from jgram.kernels import RBF, Delta, rbf
 from jgram.observed import observe
 from jgram.scores import plugin_log_score
+from jgram.table_kernel import TableKernel
 
 
 @pytest.fixture(autouse=True)
@@ -301,6 +302,21 @@ def test_moments_over_all_permutations():
     np.testing.assert_allclose(
         _permutation_moments(n, *parts), (np.mean(values), np.var(values)), rtol=1e-10
     )
+
+
+def test_noise_test_of_a_report_alone_has_the_moments_of_all_permutations():
+    rng = np.random.default_rng(14)
+    y, labels = rng.normal(size=(7, 3)), np.array([0, 0, 0, 1, 1, 2, 2])
+    observed = observe(TableKernel.of(y), y)
+    centring = np.eye(7) - 1 / 7
+    entries = centring @ matrix(observed) @ centring
+    z = np.eye(3)[labels] / np.sqrt(labels.size * np.bincount(labels)[labels] / 49)[:, None]
+    alike = z @ z.T
+    orders = np.array(list(itertools.permutations(range(7))))
+    drawn = np.sum(entries * alike[orders[:, :, None], orders[:, None]], axis=(1, 2))
+    mean, variance = drawn.mean(), drawn.var()
+    expected = gamma.sf(drawn[0], mean**2 / variance, scale=variance / mean)
+    assert float(noise_tests(observed, labels[None])[0]) == pytest.approx(expected)
 
 
 def test_fieller():

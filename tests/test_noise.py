@@ -1,13 +1,20 @@
 """Uncertainty: against bootstrap, simulation and brute-force permutation."""
 
+import itertools
 from statistics import NormalDist
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.spatial.distance import cdist
 
 import jgram
 from jgram import noise, uncertainty
+from jgram.contrasts import products
+from jgram.noise import grouped_noise_tests
+from jgram.observed import Mapped, observe
+from jgram.table_kernel import TableKernel
 from jgram.uncertainty import uncertainties
 
 DELTA, KEY = jgram.delta, jax.random.key(0)
@@ -251,3 +258,97 @@ def test_bad_input_is_refused(call, message, unchecked):
     _, x_hat, y = categorical(50)
     with pytest.raises(ValueError, match=message):
         call(x_hat, y)
+
+
+def by_all_signs(kernel, labels, groups, weights):
+    """The p-value by loops over records, groups and signs, every copy a record."""
+    labelled = (labels >= 0) & (weights > 0)
+    copies = np.repeat(np.flatnonzero(labelled), weights[labelled])
+    n, z = len(copies), np.eye(3)[labels[copies]]
+    centring, shares = np.eye(n) - 1 / n, z.mean(axis=0)
+    centred = (z - shares) / np.sqrt(shares)
+    apart = groups[copies][:, None] != groups[copies]
+    parts = centring @ kernel[np.ix_(copies, copies)] @ centring, centred @ centred.T
+    entries = np.prod(parts, axis=0) - parts[0][apart].mean() * parts[1][apart].mean()
+    members = [np.flatnonzero(groups[copies] == group) for group in np.unique(groups[copies])]
+    sums = [[entries[np.ix_(a, b)].sum() * (a is not b) for b in members] for a in members]
+    signs = np.array(list(itertools.product([1, -1], repeat=len(members))))
+    drawn = np.sum(signs @ sums * signs, axis=1)
+    return np.mean(drawn >= drawn[0] - 1e-9)
+
+
+def grouped_data(rng, n, count, effect=0.3):
+    truth, groups = rng.integers(0, 3, n), rng.permutation(np.arange(n) % count)
+    return truth, rng.normal(size=(n, 3)) + effect * truth[:, None], groups
+
+
+@pytest.mark.parametrize("kind", ["pairs", "codes", "features", "mapped"])
+def test_records_in_groups_are_tested_by_all_signs(kind, monkeypatch):
+    rng = np.random.default_rng(0)
+    truth, y, groups = grouped_data(rng, 60, 11)
+    labels = np.where(rng.random(60) < 0.1, -1, rng.integers(0, 3, 60))
+    weights = rng.integers(0, 3, 60)
+    monkeypatch.setattr(noise, "BATCH", 200)  # several tiles, the last one not full
+    with jax.enable_x64(True):
+        observed = {
+            "pairs": lambda: observe(TableKernel.of(y), y),
+            "codes": lambda: observe("delta", (y[:, 0] > 0) + 2 * (y[:, 1] > 0.4)),
+            "features": lambda: observe("linear", y),
+            "mapped": lambda: Mapped(jnp.asarray(y), jgram.linear, 3),
+        }[kind]()
+        kernel = np.asarray(observed.product(np.eye(60)))
+        found = products(
+            observed, np.stack([labels, truth]), num_classes=3, weights=weights, groups=groups
+        )
+        p_values = grouped_noise_tests(observed, found)
+        for report, p_value in zip((labels, truth), p_values, strict=True):
+            assert p_value == pytest.approx(by_all_signs(kernel, report, groups, weights))
+        monkeypatch.setattr(noise, "ALL_SIGNS", 5)
+        np.testing.assert_allclose(grouped_noise_tests(observed, found), p_values, atol=0.02)
+
+
+def test_fewer_than_ten_groups_are_not_judged():
+    rng = np.random.default_rng(1)
+    truth, y, groups = grouped_data(rng, 200, 9, effect=2.0)
+    reports = {"a": truth, "b": np.where(rng.random(200) < 0.3, 0, truth)}
+    few = jgram.rank_reports(reports, y, groups=groups)
+    assert few.inside_noise == ("a", "b")
+    assert "fewer than 10 groups of records (9)" in few.findings[0].message
+    assert jgram.score(truth, y, groups=groups).findings[-1].name == "few groups"
+    more = jgram.rank_reports(reports, y, groups=np.arange(200) % 10)
+    assert more.inside_noise == ()
+    assert "few groups" not in [finding.name for finding in more.findings]
+
+
+@pytest.mark.thorough
+def test_joined_groups_are_groups(monkeypatch):
+    truth, y, groups = grouped_data(np.random.default_rng(2), 400, 200, effect=0.2)
+    with jax.enable_x64(True):
+        observed = observe(TableKernel.of(y), y)
+        found = products(observed, truth[None], num_classes=3, groups=groups)
+        alone = grouped_noise_tests(observed, found)
+        monkeypatch.setattr(noise, "MOST_GROUPS", 50)
+        joined = grouped_noise_tests(observed, found)
+    assert alone < 0.01
+    assert joined < 0.01
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("count", [12, 25, 50])
+def test_noise_in_groups_is_found_as_often_as_the_level_says(count):
+    """The z-test of mean payoffs over groups rejected 5% at the 1% level."""
+    passed = jax.jit(lambda y, x: products(observe(jgram.RBF(3.0), y), x[None], num_classes=3))
+    p_values = []
+    with jax.enable_x64(True):
+        for seed in range(300):
+            rng = np.random.default_rng([13, seed])
+            groups, favoured = rng.integers(0, count, 300), rng.integers(0, 3, count)
+            labels = np.where(rng.random(300) < 0.5, favoured[groups], rng.integers(0, 3, 300))
+            y = rng.normal(size=(count, 4))[groups] + rng.normal(size=(300, 4))
+            groups = np.unique(groups, return_inverse=True)[1]
+            found, kernel = passed(y, labels), np.exp(-cdist(y, y, "sqeuclidean") / 9)
+            inside = (kernel * (groups[:, None] == groups)) @ found.z
+            found = found._replace(groups=groups, group_product=inside)
+            p_values.append(grouped_noise_tests(observe(jgram.RBF(3.0), y), found)[0])
+    assert np.mean(np.array(p_values) <= 0.05) < 0.09
+    assert np.mean(np.array(p_values) <= 0.01) < 0.03

@@ -40,8 +40,8 @@ from jgram.annotators.readings import (
     log_scores,
     renamings,
 )
+from jgram.comparisons import normal_quantile
 from jgram.findings import Finding
-from jgram.uncertainty import normal_quantile
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
