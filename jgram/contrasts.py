@@ -39,6 +39,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jgram.arrays import Array, ArrayLike, Float, Int, Shaped
+from jgram.determinant import solve
 from jgram.observed import Observed
 
 __all__ = [
@@ -373,14 +374,17 @@ def payoffs_alone(found: Products) -> Payoffs:
 
 
 def scorer_of(gram: Array, noise: Array, tau: Array) -> Array:
-    """``(gram + i tau diag(noise))^-1``, by a real system of twice the size."""
-    d = gram.shape[0]
+    """``(gram + i tau diag(noise))^-1``."""
+    return _scored(gram, noise, tau, jnp.eye(len(gram), dtype=gram.dtype))
+
+
+def _scored(gram: Array, noise: Array, tau: Array, right: Array) -> Array:
+    """``(gram + i tau diag(noise))^-1 right``."""
     root = 1 / jnp.sqrt(noise)
-    scaled = root[:, None] * gram * root
-    level = tau * jnp.eye(d, dtype=gram.dtype)
-    system = jnp.block([[scaled, -level], [level, scaled]])
-    solved = jnp.linalg.solve(system, jnp.eye(2 * d, d, dtype=gram.dtype))
-    return root[:, None] * jax.lax.complex(solved[:d], solved[d:]) * root
+    level = tau * jnp.eye(len(gram), dtype=gram.dtype)
+    right = root[:, None] * right
+    system = jax.lax.complex(root[:, None] * gram * root, level)
+    return root[:, None] * solve(system, jax.lax.complex(right, jnp.zeros_like(right)))
 
 
 def score_without_own(
@@ -396,14 +400,14 @@ def score_without_own(
 
 
 def _score_without_group(gram, noise, tau, k0, centre, weights, left, groups):
-    """``h``, the whole group left out: one ``d x d`` inverse a group."""
+    """``h``, the whole group left out: one ``d x d`` system a record."""
     outer = (weights / left)[:, None, None] * k0[:, :, None] * centre[:, None, :]
     change = jax.ops.segment_sum(outer, groups, k0.shape[0])
 
     def one(record):
         k, group = record
         part = change[group]
-        return jnp.real(scorer_of(gram - part - part.T, noise, tau)) @ k
+        return jnp.real(_scored(gram - part - part.T, noise, tau, k[:, None]))[:, 0]
 
     return jax.lax.map(one, (k0, groups), batch_size=1024)
 

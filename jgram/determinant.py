@@ -1,9 +1,14 @@
-"""Log-determinants that say when there is none.
+"""Log-determinants that say when there is none, and small systems.
 
 Scores are about 1e-15 at five classes and 1e-40 at ten: the logarithm is the primary quantity.
 Both routes scale every class to unit length first, so that rare classes do not look dependent, and
 then eliminate with pivoting, so that the last pivots show the rank. They are written as ``d`` small
 vector steps: under ``vmap`` thousands of reports go through as one batch, on any device.
+
+:func:`solve`, :func:`determinant` and :func:`inverse_cholesky` are written so too, because LAPACK's
+may never return: on a CPU of two cores two calls of jaxlib 0.10's ``potrf`` or ``trsm`` in one
+program wait for the threads that they run in (``bench/canary.py``). What jgram compiles holds
+no ``potrf``, ``trsm`` or ``getrf``; ``geqrf``, ``orgqr``, ``syevd`` and ``gesdd`` return.
 """
 
 from typing import Any, NamedTuple
@@ -11,17 +16,20 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jgram.arrays import Array, ArrayLike, Float, Int
+from jgram.arrays import HIGHEST, Array, ArrayLike, Float, Int, Num
 
 __all__ = [
     "Elimination",
     "default_tolerance",
+    "determinant",
     "eliminate_gram",
     "eliminate_sums",
+    "inverse_cholesky",
     "log_determinant",
     "log_determinant_of_sums",
     "log_top_determinant",
     "log_top_determinant_of_sums",
+    "solve",
 ]
 
 
@@ -160,6 +168,78 @@ def log_top_determinant(gram: Float[ArrayLike, "d d"], rank: int) -> Float[Array
     _check_rank(rank, gram.shape[0])
     values = jnp.linalg.eigvalsh(gram)[::-1][:rank]
     return _sum_of_logs(values, values > default_tolerance(len(gram), gram.dtype) * values[0])
+
+
+def solve(matrix: Num[Array, "d d"], right: Num[Array, "d k"]) -> Num[Array, "d k"]:
+    """``matrix^-1 right`` by Gauss-Jordan elimination with partial pivoting, real or complex.
+
+    Not finite where the matrix is singular. Differentiable: a gradient is one more solution.
+
+    Example:
+        >>> solve(jnp.array([[0.0, 2.0], [4.0, 0.0]]), jnp.array([[2.0], [4.0]])).ravel()
+        Array([1., 1.], dtype=float32)
+    """
+    return jax.lax.custom_linear_solve(
+        lambda x: jnp.matmul(matrix, x, precision=HIGHEST),
+        right,
+        solve=lambda _, b: _eliminated(matrix, b)[0],
+        transpose_solve=lambda _, b: _eliminated(matrix.T, b)[0],
+    )
+
+
+def determinant(matrix: Num[Array, "d d"]) -> Num[Array, ""]:
+    """The determinant, with its sign, by the same elimination; exactly 0 where a pivot is.
+
+    Example:
+        >>> float(determinant(jnp.array([[0.0, 2.0], [4.0, 0.0]])))
+        -8.0
+    """
+    return jnp.prod(_eliminated(matrix, matrix[:, :0])[1])
+
+
+def _eliminated(matrix: Array, right: Array) -> tuple[Array, Array]:
+    """``matrix^-1 right``, and the pivots with signs: their product is the determinant."""
+    d = len(matrix)
+    numbers = jnp.arange(d)
+
+    def step(state: tuple[Array, Array], j: Array) -> tuple[tuple[Array, Array], Any]:
+        rows, left = state
+        column = jax.lax.dynamic_index_in_dim(rows, j, 1, keepdims=False)
+        place = jnp.argmax(jnp.where(left, jnp.abs(jax.lax.stop_gradient(column)), -1.0))
+        chosen = numbers == place
+        pivot = jnp.sum(jnp.where(chosen, column, 0))
+        row = jnp.sum(jnp.where(chosen[:, None], rows, 0), axis=0)
+        row = row / pivot if right.size else row / jnp.where(pivot == 0, 1, pivot)
+        rows = jnp.where(chosen[:, None], row, rows - column[:, None] * row)
+        passed = jnp.sum(left & (numbers < place))  # swaps that bring the row to its place
+        return (rows, left & ~chosen), (place, jnp.where(passed % 2, -pivot, pivot))
+
+    state = (jnp.concatenate([matrix, right], axis=1), jnp.ones(d, bool))
+    (rows, _), (places, pivots) = jax.lax.scan(step, state, numbers, unroll=min(d, 4))
+    return rows[places, d:], pivots
+
+
+def inverse_cholesky(matrix: Float[Array, "d d"]) -> Float[Array, "d d"]:
+    """``L^-1`` of a positive definite ``matrix = L L^T``, lower triangular; else not finite.
+
+    Example:
+        >>> inverse_cholesky(jnp.array([[4.0, 0.0], [2.0, 5.0]]))
+        Array([[ 0.5 ,  0.  ],
+               [-0.25,  0.5 ]], dtype=float32)
+    """
+    d = len(matrix)
+    below = jnp.arange(d)
+
+    def step(rows: Array, j: Array) -> tuple[Array, Array]:
+        row = jax.lax.dynamic_index_in_dim(rows, j, 0, keepdims=False)
+        column = jax.lax.dynamic_index_in_dim(rows, j, 1, keepdims=False)
+        pivot = jax.lax.dynamic_index_in_dim(row, j, keepdims=False)
+        factors = jnp.where(below > j, column / pivot, 0.0)
+        return rows - factors[:, None] * row, pivot
+
+    state = jnp.concatenate([matrix, jnp.eye(d, dtype=matrix.dtype)], axis=1)
+    rows, pivots = jax.lax.scan(step, state, below, unroll=min(d, 4))
+    return rows[:, d:] / jnp.sqrt(pivots)[:, None]
 
 
 def _matrix(value: Any, shape: str) -> Array:

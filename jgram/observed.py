@@ -28,8 +28,10 @@ from jgram.determinant import (
     Elimination,
     eliminate_gram,
     eliminate_sums,
+    inverse_cholesky,
     log_top_determinant,
     log_top_determinant_of_sums,
+    solve,
 )
 from jgram.kernels import Delta, Kernel, resolve
 from jgram.ring import flat_mesh, place, ring_gram, ring_pass
@@ -119,7 +121,7 @@ class _Explicit:
             basis, upper = jnp.linalg.qr((means / scale[:, None]).T)
             basis = jnp.where(full, basis, 0.0)
             upper = jnp.where(full, upper, jnp.eye(d, dtype=dtype))
-        inverse = jax.scipy.linalg.solve_triangular(upper, jnp.eye(d, dtype=dtype))
+        inverse = solve(upper, jnp.eye(d, dtype=dtype))
         inverse = jnp.where(full, inverse / scale[:, None], 0.0)
         return Frame(found, self.project(basis), inverse, lengths)
 
@@ -549,9 +551,7 @@ def frame_of_product(gram: Array, mean: Array) -> Frame:
     lengths = jnp.sqrt(jnp.maximum(jnp.diagonal(gram), 0.0))
     scale = jnp.where(lengths > 0, lengths, 1.0)
     unit = jnp.where(full, gram / scale[:, None] / scale, jnp.eye(d, dtype=dtype))
-    lower = jnp.linalg.cholesky(unit)
-    inverse = jax.scipy.linalg.solve_triangular(lower, jnp.eye(d, dtype=dtype), lower=True)
-    inverse = jnp.where(full, inverse / scale, 0.0).T
+    inverse = jnp.where(full, inverse_cholesky(unit) / scale, 0.0).T
     return Frame(found, jnp.matmul(mean, inverse, precision=HIGHEST), inverse, lengths)
 
 

@@ -28,6 +28,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jgram.arrays import Array, Float, Int, Key, Num, float64, infer_num_classes
+from jgram.determinant import determinant
 from jgram.kernels import Kernel, resolve
 from jgram.observed import observe
 
@@ -97,7 +98,7 @@ def stratified_matching_score(
     rows, columns = y[order[starts + row]], y[order[starts + column]]
     if permutations == "all":
         pairs = jax.vmap(jax.vmap(kernel, in_axes=(None, 0)), in_axes=(0, None))
-        terms = jnp.linalg.det(jax.vmap(pairs)(rows, columns))
+        terms = jax.vmap(determinant)(jax.vmap(pairs)(rows, columns))
     else:
         identity = jnp.broadcast_to(jnp.arange(d), (draws, d))
         sigma = jax.random.permutation(permutation_key, identity, axis=1, independent=True)

@@ -7,13 +7,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jgram.arrays import float64
 from jgram.determinant import (
+    determinant,
     eliminate_gram,
     eliminate_sums,
+    inverse_cholesky,
     log_determinant,
     log_determinant_of_sums,
     log_top_determinant,
     log_top_determinant_of_sums,
+    solve,
 )
 
 
@@ -119,3 +123,50 @@ def test_other_shapes_are_refused(shape, unchecked):
         eliminate_sums(jnp.zeros(shape))
     with pytest.raises(ValueError, match="square"):
         eliminate_gram(jnp.zeros((2, 3)))
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 10, 40])
+def test_small_systems_are_those_of_lapack(d):
+    rng = np.random.default_rng(d)
+    real, right = rng.normal(size=(5, d, d)), rng.normal(size=(5, d, 2))
+    real[0, 0, 0] *= d == 1  # takes a pivot from another row
+    close = dict(rtol=1e-9, atol=1e-11)
+    with float64():
+        for matrix in (real, real + 1j * rng.normal(size=real.shape)):
+            given = right.astype(matrix.dtype)
+            np.testing.assert_allclose(
+                jax.vmap(solve)(matrix, given), np.linalg.solve(matrix, given), **close
+            )
+            np.testing.assert_allclose(
+                jax.jit(jax.vmap(determinant))(matrix), np.linalg.det(matrix), **close
+            )
+        positive = real @ real.swapaxes(1, 2) + np.eye(d)
+        expected = np.linalg.inv(np.linalg.cholesky(positive))
+        np.testing.assert_allclose(jax.vmap(inverse_cholesky)(positive), expected, **close)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        (lambda a: solve(a, a[:, :2] ** 2), lambda a: jnp.linalg.solve(a, a[:, :2] ** 2)),
+        (determinant, jnp.linalg.det),
+        (
+            lambda a: inverse_cholesky(a @ a.T),
+            lambda a: jnp.linalg.inv(jnp.linalg.cholesky(a @ a.T)),
+        ),
+    ],
+)
+def test_gradients_of_small_systems(ours, theirs):
+    with float64():
+        matrix = jnp.asarray(np.random.default_rng(0).normal(size=(4, 4)))
+        found, expected = (
+            jax.grad(lambda a, f=f: jnp.sum(jnp.sin(f(a))))(matrix) for f in (ours, theirs)
+        )
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-11)
+
+
+def test_singular_systems():
+    singular = jnp.ones((3, 3))
+    assert determinant(singular) == 0 == determinant(jnp.zeros((3, 3)))
+    assert not jnp.isfinite(solve(singular, jnp.eye(3))).all()
+    assert not jnp.isfinite(inverse_cholesky(-jnp.eye(3))).all()
