@@ -22,8 +22,10 @@ from jgram.data import (
     find_leaks,
     prepare_table,
 )
-from jgram.data.columns import cells, column, factorise, kind_of, length, named_columns, take
+from jgram.data.columns import block_columns, cells, column, factorise, length, named_columns, take
+from jgram.data.dates import is_measured
 from jgram.data.labels import Missing
+from jgram.data.observations import hardly_repeats
 from jgram.data.table import ColumnKind, Scale
 from jgram.findings import Finding
 from jgram.kernels import Delta, Kernel, RandomFeatures, describe, takes
@@ -44,6 +46,7 @@ FOLDED = 20_000  # records from which categories are folded to distinct ones
 RECORDS_AN_OUTCOME = 20  # of joint categories, for the delta kernel to be the default
 EXACT_RECORDS = 50_000
 """Records of a table up to which all pairs are looked at; random features beyond."""
+MOST_COPIES = 10  # records equal to one another that are taken for copies
 _OBSERVATIONS, _WEIGHTS, _GROUPS = "y", "weights", "groups"
 
 
@@ -157,7 +160,7 @@ def _bind(
     found += [leak_finding(*leak) for leak in find_leaks(codes, y)]
     if numbers is None:
         continuous = isinstance(observed, Pairs) or isinstance(observed.kernel, RandomFeatures)
-        numbers = _duplicates(points) if continuous else None
+        numbers = _duplicates(y, points) if continuous and points is not None else None
         found += [] if numbers is None else [_duplicated(numbers)]
     return Bound(
         codes, names, observed, points, description, frequencies, numbers, rows, tuple(found)
@@ -233,8 +236,7 @@ def _distinct(reports: Mapping[str, Any], y: Any, kernel: Any) -> Fold | None:
         if cells(data, name).values.ndim != 1:
             return None
         given = column(data, name)
-        number = kind_of(given.values) == "number" and not given.declared
-        if kernel is None and number and len(codes) < len(parts):
+        if kernel is None and len(codes) < len(parts) and is_measured(given, name):
             return None
         labels, inverse = factorise(given.values)
         full = np.full(n, -1, np.int32)
@@ -255,10 +257,11 @@ def categories(y: Any, records: float | int | None = None) -> Any:
         checked = check_observations(y, records=records)
     except ValueError:
         return None  # mixed, or with gaps: a table
-    if checked.kind != "categorical":
+    size = records or len(checked.values)
+    if checked.kind != "categorical" or hardly_repeats(checked.names, size):
         return None
     several = len(named_columns(y, "y")) > 1
-    few = RECORDS_AN_OUTCOME * len(checked.names) <= (records or len(checked.values))
+    few = RECORDS_AN_OUTCOME * len(checked.names) <= size
     return checked if few or not several else None
 
 
@@ -331,13 +334,30 @@ def _group_numbers(groups: Any) -> np.ndarray | None:
     return checked.values
 
 
-def _duplicates(points: np.ndarray | None) -> np.ndarray | None:
-    """Groups of equal records, where most records are distinct and some are not."""
-    if points is None:
+def _duplicates(y: Any, points: np.ndarray) -> np.ndarray | None:
+    """Groups of records that are copies of one another, where there are any.
+
+    Equal records are copies where they are few and equal in several numbers that hardly repeat.
+    What many records share, a zero or a gap, is no copy but a value that many have.
+    """
+    _, numbers, sizes = np.unique(points, axis=0, return_inverse=True, return_counts=True)
+    n, numbers = len(points), numbers.ravel()
+    most = min(MOST_COPIES, max(2, n // 20))
+    copied = (sizes[numbers] > 1) & (sizes[numbers] <= most)
+    if not copied.any():
         return None
-    _, numbers = np.unique(points, axis=0, return_inverse=True)
-    distinct = int(numbers.max()) + 1
-    return numbers.ravel() if len(points) / 2 < distinct < len(points) else None
+    rare = np.zeros(n, int)  # how many numbers of each record hardly any other has
+    for name, data in named_columns(y, _OBSERVATIONS).items():
+        values, _ = cells(data, name)
+        parts = block_columns(values, np.ones(values.shape, bool)) if values.ndim > 1 else [data]
+        for part in parts:
+            given = column(part, name)
+            if is_measured(given, name):
+                _, codes, counts = np.unique(given.values, return_inverse=True, return_counts=True)
+                rare[given.present] += counts[codes] <= most
+    copied &= rare > 1
+    numbers = np.where(copied, numbers, n + np.arange(n))
+    return np.unique(numbers, return_inverse=True)[1] if copied.any() else None
 
 
 def _is_missing(labels: np.ndarray) -> bool:

@@ -153,8 +153,8 @@ def share_degrees(
 
 def normal_quantile(confidence: float) -> float:
     """The two-sided normal quantile, 1.96 at 0.95."""
-    if not 0.0 < confidence < 1.0:
-        raise ValueError(f"expected confidence in (0, 1), got {confidence}")
+    if isinstance(confidence, str) or not 0.0 < confidence < 1.0:
+        raise ValueError(f"expected confidence in (0, 1), got {confidence!r}")
     return NormalDist().inv_cdf(0.5 + confidence / 2.0)
 
 

@@ -35,6 +35,7 @@ from jgram.comparisons import (
     ESTIMABLE,
     Retention,
     blocks,
+    normal_quantile,
     records_needed,
     retention,
     share_degrees,
@@ -324,7 +325,7 @@ def score(
     groups: Any = None,
     kinds: Mapping[str, ColumnKind] | None = None,
     scale: Scale = "rank",
-    block_length: int = 1,
+    block_length: int | None = 1,
     confidence: float = 0.95,
 ) -> ScoreReport:
     """Score one report and say how far the number may be trusted.
@@ -346,7 +347,8 @@ def score(
         groups: Group of each record (patients, days): groups are judged and sampled as a whole.
         kinds: ``"number"``, ``"category"`` or ``"ignore"`` by column of a table.
         scale: Numbers of a table by ``"rank"``, ``"standard"`` or ``"none"``.
-        block_length: For records in order of time, how many are judged together.
+        block_length: For records in order of time, how many are judged together; ``None`` finds a
+            length from the payoffs.
         confidence: Confidence level of the interval.
 
     Returns:
@@ -363,6 +365,7 @@ def score(
 
     Reference: Definitions 4.4 and 4.10 of *Data Reliability Scoring*.
     """
+    normal_quantile(confidence)  # refuses what is no confidence
     bound = bind(
         {name: x_hat},
         y,
@@ -377,11 +380,13 @@ def score(
         scale=scale,
         foldable=block_length == 1,
     )
-    time = _time_groups(bound, block_length)
     with float64():
-        groups = bound.groups if time is None else time
         several = len(bound.classes) > 1  # one class says nothing
         stacked = bound.reports[name][None]
+        if block_length is None:
+            block_length = _suggested(_judge(bound, stacked, None).alone) if several else 1
+        time = _time_groups(bound, block_length)
+        groups = bound.groups if time is None else time
         judged = _judge(bound, stacked, groups) if several else None
         left = _left_out(bound, stacked) if several else None
     bound = replace(bound, findings=(*bound.findings, *_few_groups(groups)))
@@ -454,8 +459,7 @@ def rank_reports(
         raise ValueError(
             f"expected two reports or more to rank, got {len(reports)}: use score for one"
         )
-    if not 0.0 < confidence < 1.0:
-        raise ValueError(f"expected confidence in (0, 1), got {confidence}")
+    normal_quantile(confidence)  # refuses what is no confidence
     bound = bind(
         reports,
         y,
@@ -481,10 +485,7 @@ def rank_reports(
         judged, length, groups = None, block_length, bound.groups
         if length is None:
             judged = _judge(bound, stacked, None)
-            paid = judged.pairs
-            length = suggested_block_length(
-                np.concatenate([paid.differences[:, None], paid.values], axis=1)
-            )
+            length = _suggested(judged.pairs)
         if length != 1:
             judged, groups = None, _time_groups(bound, length)
         judged = _judge(bound, stacked, groups) if judged is None else judged
@@ -556,6 +557,10 @@ def _aligned(bound: Bound) -> tuple[np.ndarray, np.ndarray | None, list[Finding]
         for i, near in zip(renamed, found.nearest[renamed], strict=True)
     ]
     return aligned, found.names, said
+
+
+def _suggested(paid: Payoffs) -> int:
+    return suggested_block_length(np.concatenate([paid.differences[:, None], paid.values], axis=1))
 
 
 def _time_groups(bound: Bound, length: int) -> np.ndarray | None:

@@ -65,6 +65,16 @@ def test_every_table_gets_the_kernel_that_fits_it(y, kind, kernel, description):
     assert kind is Codes or observed.points.dtype == np.float64
 
 
+def test_texts_that_hardly_repeat_are_no_categories():
+    texts = [f"word {row}" for row in np.maximum(ROWS, 5)]
+    with pytest.raises(ValueError, match="y hardly repeats a value, 115 different ones in 120"):
+        bind_observations(texts)
+    assert bind_observations(texts, "delta")[0].size == N
+    _, points, _, (warning, *_) = bind_observations({"note": texts, "level": LEVEL})
+    assert points.shape == (N, 1)
+    assert "note is left out: it hardly repeats a value" in warning
+
+
 def test_a_named_kernel_takes_the_numbers_as_they_are():
     four, points, said, _ = bind_observations(LEVEL, "rbf")
     one, *_ = bind_observations(LEVEL, jgram.rbf)
@@ -237,8 +247,9 @@ def test_groups_are_numbered_by_their_names():
     assert bound().groups is None
 
 
-def test_equal_records_are_one_group_where_numbers_hardly_repeat():
-    y = np.where(ROWS < 110, LEVEL, LEVEL[ROWS - 10])  # ten records twice
+def test_copies_are_one_group_and_what_many_share_is_none():
+    twice = np.where(ROWS < 110, ROWS, ROWS - 10)  # ten records
+    y = np.stack([LEVEL, -(LEVEL**2)], axis=1)[twice]
     result = bound(y=y)
     assert np.array_equal(result.groups[110:], result.groups[100:110])
     assert len(set(result.groups)) == 110
@@ -246,8 +257,49 @@ def test_equal_records_are_one_group_where_numbers_hardly_repeat():
         "10 of 120 records have exactly the observations of another"
     ]
     assert bound(y=y, groups=ROWS // 2).groups.max() == 59  # those given stand
-    for repeating in (ROWS % 7, CITY, {"sex": SEX, "street": MANY}):
-        assert bound(y=repeating).groups is None
+    mixed = {"level": y[:, 0], "other": y[:, 1], "sex": SEX[twice]}
+    assert np.array_equal(bound(y=mixed).groups, result.groups)
+    third, few = ROWS % 3 == 0, ROWS % 60 == 0
+    zeros = np.where(RNG.random(N) < 0.4, 0, LEVEL)
+    for shared in (
+        LEVEL[twice],
+        ROWS % 7,
+        CITY,
+        {"sex": SEX, "street": MANY},
+        {"level": zeros},
+        {"level": zeros, "other": zeros**2},
+        {"level": np.where(third, np.nan, LEVEL), "other": np.where(third, np.nan, LEVEL**3)},
+        {"level": np.where(few, np.nan, LEVEL), "other": np.where(few, np.nan, LEVEL**3)},
+    ):
+        assert bound(y=shared).groups is None
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize("confidence", ["0.9", 0, 1.0, 95, float("nan")])
+def test_what_is_no_confidence_is_refused(confidence):
+    answers = np.stack([TRUTH, FLIPPED, TRUTH], axis=1)
+    for call in (
+        lambda: jgram.score(TRUTH, CITY, confidence=confidence),
+        lambda: rank_reports({"a": TRUTH, "b": FLIPPED}, CITY, confidence=confidence),
+        lambda: compare(TRUTH, FLIPPED, CITY, confidence=confidence),
+        lambda: jgram.rank_annotators(answers, confidence=confidence),
+        lambda: jgram.bootstrap(
+            jax.random.key(0), TRUTH, TRUTH, jgram.delta, confidence=confidence
+        ),
+    ):
+        with pytest.raises(ValueError, match=r"expected confidence in \(0, 1\), got"):
+            call()
+
+
+@pytest.mark.parametrize("share", [0.4, 0.3])
+def test_atoms_and_records_without_observation_keep_power(share):
+    rng = np.random.default_rng(1)
+    truth = rng.integers(0, D, 300)
+    y = rng.normal(3.0 * truth, 1.0)
+    y[rng.random(300) < share] = 0 if share == 0.4 else np.nan
+    wrong = [np.where(rng.random(300) < e, rng.integers(0, D, 300), truth) for e in (0.05, 0.4)]
+    (pair,) = rank_reports({"a": wrong[0], "b": wrong[1]}, {"amount": y}).pairs
+    assert (pair.better, pair.separated) == ("a", True)
 
 
 def test_a_report_among_the_observations_is_a_finding():

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from datetime import date, timedelta
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
@@ -584,7 +585,7 @@ REFUSALS = {
     f"{SCORE} --block-length 0": "block-length",
     f"{SCORE} --block-length 12": "--order",
     f"{SCORE} --order when": "expected a column 'when'",
-    f"{SCORE} --order holes": "labels missing",
+    f"{SCORE} --order holes": "values missing",
     f"{SCORE} --plot picture.txt": "picture.txt",
     f"{SCORE} --plot nowhere/picture.png": "there is no folder nowhere",
     f"{SCORE} --seed {10**30}": "--seed",
@@ -619,9 +620,12 @@ def test_refusals_are_one_line_with_exit_code_2(jgram, line):
     assert REFUSALS[line] in result.stderr
 
 
-def test_records_are_put_in_the_order_of_a_column(jgram, folder):
+@pytest.mark.parametrize("form", ["", "%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y %H:%M"])
+def test_records_are_put_in_the_order_of_a_column(jgram, folder, form):
     lines = (folder / "visits.csv").read_text().splitlines()
-    numbered = [f"time,{lines[0]}", *(f"{i},{line}" for i, line in enumerate(lines[1:]))]
+    days = (date(2008, 1, 1) + timedelta(31 * i) for i in range(len(lines)))
+    times = [f"{day:{form}}" if form else str(i) for i, day in enumerate(days)]
+    numbered = [f"time,{lines[0]}", *map(",".join, zip(times, lines[1:], strict=False))]
     shuffled = [numbered[0], *np.random.default_rng(0).permutation(numbered[1:])]
     (folder / "ordered.csv").write_text("\n".join(numbered))
     (folder / "shuffled.csv").write_text("\n".join(shuffled))
@@ -631,6 +635,8 @@ def test_records_are_put_in_the_order_of_a_column(jgram, folder):
     for record in records:
         record.pop("source")
     assert records[0] == records[1]
+    found = strict(jgram(command.format("ordered").replace("--block-length 12", "")).stdout)
+    assert found["score"] == records[0]["score"]
 
 
 def test_errors_of_the_library_itself_are_not_hidden(jgram, monkeypatch):

@@ -5,8 +5,11 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from scipy import sparse
 
 from jgram.data import check_aligned, check_observations, drop_missing, encode_labels
+from jgram.data.columns import column, named_columns
+from jgram.data.files import parse_cells
 from tests.refusals import refused
 
 
@@ -55,3 +58,44 @@ def test_dropping_keeps_declared_categories_and_refuses_an_empty_rest():
     columns, _ = drop_missing({"x_hat": labels})
     assert encode_labels(columns["x_hat"]).classes == ("a", "b")
     assert "every one of the 2" in refused(drop_missing, {"x": [None, "a"], "y": [1.0, np.nan]})
+
+
+RUNS = pa.RunEndEncodedArray.from_arrays([2, 3, 4], pa.array(["a", None, "b"]))
+
+
+@pytest.mark.parametrize(
+    ("given", "values"),
+    [
+        (pa.array(["a", "a", None, "b"], pa.string_view()), ["a", "a", "b"]),
+        (pa.array([b"a", b"a", None, b"b"], pa.binary_view()), [b"a", b"a", b"b"]),
+        (RUNS, ["a", "a", "b"]),
+        (pa.chunked_array([RUNS]), ["a", "a", "b"]),
+        (pl.Series([1, 2, None, 3], dtype=pl.Int128), [1, 2, 3]),
+    ],
+    ids=["string view", "binary view", "run-end encoded", "in chunks", "128 bits"],
+)
+def test_types_that_numpy_does_not_know_are_read(given, values):
+    read = column(given, "c")
+    assert read.values.tolist() == values
+    assert read.present.tolist() == [True, True, False, True]
+
+
+def test_integers_that_floats_cannot_tell_apart_stay_two():
+    large = 2**53
+    for given in ([large, large + 1, 1e5], np.array([large, large + 1, 1e5], object)):
+        assert encode_labels(given).classes == (100000, large, large + 1)
+    cells = parse_cells([f"{large}", f"{large + 1}", "1e5"], "id", ",", None, None, ())
+    assert encode_labels(cells).classes == (100000, large, large + 1)
+    assert parse_cells([f"{large + 1}", "1.5"], "x", ",", None, None, ()).dtype == float
+    assert "may stand for several" in refused(encode_labels, np.array([float(large), 1]))
+
+
+def test_columns_that_would_become_one_are_refused():
+    for frame in (pd.DataFrame({1: [1, 2], "1": [3, 4]}), {1: [1, 2], "1": [3, 4]}):
+        assert "got '1' twice: rename one" in refused(named_columns, frame, "y")
+
+
+def test_sparse_observations_are_told_to_be_dense():
+    for given in (sparse.csr_matrix(np.eye(3)), sparse.coo_array(np.eye(3))):
+        assert "sparse" in refused(check_observations, given)
+        assert ".toarray()" in refused(check_observations, {"words": given})

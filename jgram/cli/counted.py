@@ -8,8 +8,9 @@ from typing import Any
 
 from jgram.binding import categories
 from jgram.cli.options import Engine, Inference, Input, Missing, Observed, ScaleName
-from jgram.data.columns import column, kind_of
+from jgram.data.columns import column
 from jgram.data.counting import Counted, count_files, quantile_edges
+from jgram.data.dates import is_measured
 from jgram.data.streams import Reading, coded_batches, opened, parsed
 
 __all__ = ["by_cells", "is_large", "is_many", "mapped", "read_cells_of", "reading_of"]
@@ -53,7 +54,7 @@ def _has_numbers(source: Input, observed: Observed) -> bool:
     (file, *_), reading, text = opened(source.file, reading)
     for name, (labels, _) in next(coded_batches(file, reading), {}).items():
         values = parsed(list(labels), name, reading) if text else list(labels)
-        if kind_of(column(values, name).values) == "number":
+        if is_measured(column(values, name), name):
             return True
     return False
 
@@ -203,7 +204,7 @@ def _refuse_numbers(columns: dict[str, Any], records: int) -> None:
     """Refuse observations that no count of categories stands for."""
     for name, values in columns.items():
         # Hook: numbers of any size by random features would be streamed from here.
-        if kind_of(values) == "number":
+        if is_measured(column(values, name), name):
             raise ValueError(
                 f"{name}: expected categories, got numbers, which are not counted one by one at "
                 "this size: put them into bins (--bins 8), or say that they are categories "

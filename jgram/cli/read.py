@@ -12,10 +12,10 @@ from jgram.data import (
     check_observations,
     difference,
     drop_missing,
-    encode_labels,
     quantile_bins,
     read_columns,
 )
+from jgram.data.dates import moments
 
 __all__ = [
     "Given",
@@ -279,12 +279,7 @@ def listed(classes: str | None, labels: Any) -> list[Any] | None:
 
 def _ordered(columns: Mapping[str, Any], by: str, *, keep: bool) -> dict[str, Any]:
     """All columns in the order of one of them, which goes unless it is used otherwise."""
-    times = columns[by]
-    if np.asarray(times).dtype.kind in "iuf":
-        keys = check_observations(times, name=by).values
-    else:
-        keys = encode_labels(times, name=by).codes
-    order = np.argsort(keys, kind="stable")
+    order = np.argsort(moments(columns[by], by), kind="stable")
     return {name: np.asarray(data)[order] for name, data in columns.items() if keep or name != by}
 
 

@@ -27,6 +27,8 @@ __all__ = [
 
 _NARROW = 1 << 16  # so wide a range of integers is looked up in a table
 
+EXACT = 1 << 53  # floats hold every integer up to here
+
 DROP_HINT = "fill them in, or drop those records with missing='drop' (--missing drop)"
 
 
@@ -118,13 +120,18 @@ def block_columns(values: np.ndarray, present: np.ndarray) -> list[np.ndarray]:
 def named_columns(data: Any, name: str) -> dict[str, Any]:
     """The columns of a mapping or data frame by name; anything else as it is, under ``name``."""
     if isinstance(data, Mapping):
-        return dict(data)
-    if _is_dataset(data):
-        return dataset_columns(data)
-    foreign = None if isinstance(data, np.ndarray | list | tuple) else _foreign(data, name)
-    if foreign is None or not hasattr(foreign, "columns"):
-        return {name: data}
-    return {str(label): foreign.get_column(label).to_native() for label in foreign.columns}
+        found = dict(data)
+    elif _is_dataset(data):
+        found = dataset_columns(data)
+    else:
+        foreign = None if isinstance(data, np.ndarray | list | tuple) else _foreign(data, name)
+        if foreign is None or not hasattr(foreign, "columns"):
+            return {name: data}
+        found = {label: foreign.get_column(label).to_native() for label in foreign.columns}
+    names = list(map(str, found))
+    if twice := next((label for label in names if names.count(label) > 1), None):
+        raise ValueError(f"{name}: expected distinct column names, got {twice!r} twice: rename one")
+    return found if isinstance(data, Mapping) else dict(zip(names, found.values(), strict=True))
 
 
 def dataset_columns(dataset: Any, names: Sequence[str] | None = None) -> dict[str, Any]:
@@ -261,6 +268,11 @@ def refuse_missing(given: Column, name: str, what: str) -> None:
 
 def length(data: Any, name: str) -> int:
     """The number of records; what is not a sequence is refused."""
+    if hasattr(data, "toarray"):
+        raise ValueError(
+            f"{name}: expected a dense array, got a sparse {type(data).__name__} of shape "
+            f"{np.shape(data)}: pass .toarray(), or fewer numbers (sklearn's TruncatedSVD)"
+        )
     text_or_set = isinstance(data, str | bytes | set | frozenset)
     if text_or_set or not isinstance(data, Sized) or not getattr(data, "shape", (1,)):
         raise ValueError(f"{name}: expected a sequence [n], got {type(data).__name__}")
@@ -323,6 +335,10 @@ def _of_foreign(found: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
             f"{name}: expected one value a record, got struct cells: pass their fields as columns "
             "of their own"
         )
+    views = str(getattr(found.to_native(), "type", "")).endswith("_view")
+    if views or str(found.dtype) in ("Unknown", "Int128", "UInt128"):  # NumPy has no type for them
+        values = _objects(found.to_list())
+        return values, _not_missing(values)
     present = ~np.asarray(found.is_null().to_numpy(), bool)
     kept = np.asarray(found.to_numpy() if present.all() else found.drop_nulls().to_numpy())
     kept = _stack(kept, name) if _holds_lists(kept) else kept
@@ -418,7 +434,12 @@ def narrow(values: np.ndarray, name: str) -> np.ndarray:
     if kinds != {"number"}:
         return values
     if not all(issubclass(kind, numbers.Integral) for kind in types):
-        return values.astype(float)
+        integers = (int(x) for x in values.flat if isinstance(x, numbers.Integral))
+        if max(map(abs, integers), default=0) <= EXACT:
+            return values.astype(float)
+        if not all(math.isfinite(x) and x == int(x) for x in values.flat):
+            return values.astype(float)
+        values = np.array([int(x) for x in values.flat], object).reshape(values.shape)
     try:
         return values.astype(np.int64)
     except OverflowError:

@@ -19,12 +19,13 @@ import sys
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from jgram.data.columns import cells
+from jgram.data.columns import EXACT, cells
 
 __all__ = [
     "ARROW",
@@ -475,6 +476,11 @@ def parse_cells(
         return np.array(texts, object)
 
     numbers = iter(plain)
+    large = (abs(int(cell)) > EXACT for cell in plain if _INTEGER.fullmatch(cell))
+    if not whole and any(large):  # floats would merge such integers
+        exact = [Decimal(cell) for cell in plain]
+        whole = all(x.is_finite() and x == x.to_integral_value() for x in exact)
+        numbers = iter(exact if whole else plain)
     if whole:
         return _integers([None if word else int(next(numbers)) for word in words])
     return np.array([math.nan if word else float(next(numbers)) for word in words])
@@ -490,9 +496,10 @@ def _plain_numbers(cells: list[str]) -> np.ndarray | None:
     if whole and re.search(r"(?:\A|\n)[-+]?0\d", text):  # codes: 007
         return None
     try:
-        return np.array(cells, np.int64 if whole else np.float64)
+        numbers = np.array(cells, np.int64 if whole else np.float64)
     except (ValueError, OverflowError):
         return None
+    return None if not whole and np.abs(numbers).max() >= EXACT else numbers
 
 
 def _plain_number(cell: str, thousands: str | None, decimal: str | None) -> str:

@@ -15,6 +15,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from jgram.data.columns import (
+    EXACT,
     Column,
     check_aligned,
     column,
@@ -359,6 +360,12 @@ def _refuse_unlike_labels(labels: Column, name: str) -> None:
         )
     if labels.values.dtype.kind != "f":
         return
+    if (large := np.abs(labels.values.astype(float)) >= EXACT).any():
+        bad = int(np.argmax(large))
+        raise ValueError(
+            f"{name}: expected class labels, got {labels.values[bad]:.0f} in row {labels.row(bad)} "
+            "as a float, which may stand for several: read the column as integers or text"
+        )
     whole = np.isfinite(labels.values) & (labels.values == np.round(labels.values))
     if not whole.all():
         bad = int(np.argmin(whole))

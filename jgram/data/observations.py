@@ -25,11 +25,13 @@ from jgram.data.columns import (
     refuse_missing,
     show,
 )
+from jgram.data.dates import as_dates, as_seconds, is_measured
 
 __all__ = ["Kind", "Observations", "check_observations"]
 
 Kind = Literal["categorical", "numeric", "probability"]
 
+_FEW_RECORDS = 50  # so few may well differ
 _LARGEST = 1e18  # squares of larger numbers overflow float32
 _NUMBER_WITH_SIGNS = re.compile(
     r"[-+(]?\s*[$€£¥₹]?\s*[-+]?\d[\d.,'’\s\u00a0\u202f]*(e[-+]?\d+)?\s*[%‰$€£¥₹)]?", re.IGNORECASE
@@ -61,7 +63,8 @@ def check_observations(
 
     Several categorical columns become one column of joint outcomes; several numeric columns are
     stacked to ``[n, k]``. ``"auto"`` reads text, bools and declared categories as categorical and
-    numbers as numeric; integer outcomes and probabilities are only taken as such when asked for.
+    numbers and dates as numeric; integer outcomes and probabilities are only taken as such when
+    asked for.
 
     Args:
         y: ``[n]`` or ``[n, ...]`` array, a sequence, a column or frame of any data frame library,
@@ -115,9 +118,9 @@ def numeric(data: Any, name: str) -> np.ndarray:
     """A column ``[n]`` or block ``[n, ...]`` as finite floats; missing cells are refused."""
     values, present = cells(data, name)
     if values.ndim == 1:
-        given = column(data, name)
+        given = as_dates(column(data, name), name)
         refuse_missing(given, name, "values")
-        values = given.values
+        values = as_seconds(given.values, name)
     elif not present.all():
         part, row = _first(~present, name)
         raise ValueError(
@@ -164,6 +167,11 @@ def numbers_as_text(distinct: Sequence[Any], n: float | int) -> str | None:
     return next((text for text in texts if not text.lstrip("+-").isdigit()), None)
 
 
+def hardly_repeats(distinct: Sequence[Any], n: float | int) -> bool:
+    """Whether ``n`` records hold so many different values that these are no categories."""
+    return n > _FEW_RECORDS and 10 * len(distinct) >= 9 * n
+
+
 # --------------------------------------------------------------------------------------------
 
 
@@ -172,18 +180,19 @@ def _detect_kind(
 ) -> Literal["categorical", "numeric"]:
     kinds: dict[bool, str] = {}
     for label, given in _parts(columns):
-        values, declared = given.values, given.declared
-        if (kind := kind_of(values)) == "complex":
+        values = given.values
+        if kind_of(values) == "complex":
             raise ValueError(
                 f"{label}: expected numbers or categories, got the complex {show(values.flat[0])}: "
                 "pass the real and imaginary parts as two columns"
             )
-        if (text := numbers_as_text(*_texts(values, records))) is not None:
+        measured = is_measured(given, label)
+        if not measured and (text := numbers_as_text(*_texts(values, records))) is not None:
             raise ValueError(
                 f"{label}: expected categories or numbers, got {text!r}, a number written as text: "
                 "convert the column to numbers"
             )
-        kinds.setdefault(kind == "number" and not declared, label)
+        kinds.setdefault(measured, label)
     if len(kinds) > 1:
         raise ValueError(
             f"{kinds[False]}: cannot mix categories with the numbers of {kinds[True]}: bin the "

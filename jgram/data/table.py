@@ -27,8 +27,9 @@ from jgram.data.columns import (
     narrow,
     show,
 )
+from jgram.data.dates import as_dates, as_seconds, is_measured
 from jgram.data.labels import look_alikes
-from jgram.data.observations import numbers_as_text, numeric, part_names
+from jgram.data.observations import hardly_repeats, numbers_as_text, numeric, part_names
 
 __all__ = ["ColumnKind", "PreparedTable", "Scale", "prepare_table"]
 
@@ -127,6 +128,7 @@ def prepare_table(
             continue
         given = column(data, label)
         kind = asked.get(label) or _kind(given, label)
+        given = as_dates(given, label) if kind == "number" else given
         reason = _reason(given, label, kind, asked=label in asked, alone=len(columns) == 1)
         if reason is not None:
             left_out[label] = reason
@@ -202,7 +204,7 @@ def _kind(given: Column, label: str) -> str:
         raise ValueError(
             f"{label}: expected one value a record, got {kind} such as {show(given.values[0])}"
         )
-    return "number" if kind in ("number", "date", "duration") and not given.declared else "category"
+    return "number" if is_measured(given, label) else "category"
 
 
 def _reason(given: Column, label: str, kind: str, *, asked: bool, alone: bool) -> str | None:
@@ -222,6 +224,11 @@ def _reason(given: Column, label: str, kind: str, *, asked: bool, alone: bool) -
         return None
     if kind == "category" and counts.max() == 1 and len(distinct) > 2:
         return "never repeats a value: an identifier, or text (embed it, and pass the embedding)"
+    if kind == "category" and hardly_repeats(distinct, len(values)):
+        return (
+            f"hardly repeats a value, {len(distinct)} different ones in {len(values)} records: an "
+            "identifier, or text (embed it, and pass the embedding)"
+        )
     if kind == "category" and len(distinct) > _TOO_MANY_LEVELS:
         return f"has {len(distinct)} categories: an identifier (kinds={{...: 'category'}} keeps it)"
     if kind == "category" and _is_prose(distinct, len(values)):
@@ -253,11 +260,7 @@ def _are_row_numbers(values: np.ndarray) -> bool:
 
 def _number(given: Column, label: str, scale: str) -> tuple[list[str], np.ndarray]:
     """The number, and where it is missing."""
-    values = given.values
-    if values.dtype.kind in "mM":
-        values = values.astype(np.int64)
-    elif kind_of(values) in ("date", "duration"):
-        values = _seconds(values, label)
+    values = as_seconds(given.values, label)
     if values.dtype.kind not in "biufO" or (
         values.dtype.kind == "O" and kind_of(values) != "number"
     ):
@@ -280,16 +283,6 @@ def _number(given: Column, label: str, scale: str) -> tuple[list[str], np.ndarra
     if not points.any():  # one value, or none: where it is missing is all that it says
         return [f"{label} missing"], absent[:, None]
     return [label, f"{label} missing"], np.column_stack([points, absent])
-
-
-def _seconds(values: np.ndarray, label: str) -> np.ndarray:
-    """Dates as objects in seconds since the first of them."""
-    starts = [getattr(value, "start_time", value) for value in values]  # of pandas periods
-    try:
-        differences = [start - starts[0] for start in starts]
-    except TypeError:
-        raise ValueError(f"{label}: expected dates of one kind, got several") from None
-    return np.array([difference.total_seconds() for difference in differences])
 
 
 def _normal_scores(values: np.ndarray) -> np.ndarray:
