@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from jgram.report import PairComparison, RankedReport, Ranking, ScoreReport
 
 __all__ = [
+    "OBEYED",
     "Column",
     "Line",
     "View",
@@ -52,6 +53,7 @@ _LEAST = 8  # characters that a shortened name keeps
 _LIBRARIES = ("pandas", "polars", "pyarrow")
 _SHOWN = 20  # rows of a long table
 _LONGEST = 32  # characters of an observation
+OBEYED = "[\x7f-\x9f\u2028-\u202e\u2066-\u2069]"  # by a terminal, beside those before the space
 
 
 class Line(NamedTuple):
@@ -336,6 +338,8 @@ def undecided(pair: "PairComparison") -> str:
     if pair.records_needed is None:
         return f"{names}: no number of records like these would separate them"
     more = pair.records_needed - pair.num_records
+    if more <= 0 and pair.retention is None:
+        return f"{names}: the observations show too little of {pair.better} to compare it with"
     if more <= 0:
         return f"{names} once all pairs are looked at together (p = {pair.adjusted_p_value:.3f})"
     return f"{names}; about {float(f'{more:.2g}'):,.0f} more records like these would"
@@ -428,7 +432,8 @@ def table(columns: Sequence[Column], width: int) -> str:
         b             7
     """
     columns = [
-        column._replace(cells=[visible(cell) for cell in column.cells]) for column in columns
+        Column("\n".join(map(visible, head.split("\n"))), [visible(cell) for cell in cells], name)
+        for head, cells, name in columns
     ]
     parts, (first, *others) = [], columns
     for column in others:
@@ -440,8 +445,8 @@ def table(columns: Sequence[Column], width: int) -> str:
 
 
 def visible(text: str) -> str:
-    """Control characters as escapes, so that no name moves the cursor."""
-    return re.sub(r"[\x00-\x1f\x7f-\x9f]", lambda match: repr(match[0])[1:-1], text)
+    """Characters that move the cursor or turn the direction of writing, as escapes."""
+    return re.sub(f"[\x00-\x1f]|{OBEYED}", lambda match: repr(match[0])[1:-1], text)
 
 
 def _cell_width(text: str) -> int:
@@ -530,7 +535,10 @@ def to_html(view: View) -> str:
             parts.append(f"<p>{text}</p>" if text else "")
             continue
         aligned = ["left" if column.name else "right" for column in part]
-        heads = [escape(column.head).replace("\n", "<br>") for column in part]
+        heads = [
+            "<br>".join(escape(visible(line)) for line in column.head.split("\n"))
+            for column in part
+        ]
         rows = zip(
             *([escape(visible(cell)) for cell in column.cells] for column in part), strict=True
         )

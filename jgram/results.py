@@ -7,6 +7,7 @@ The version rises with any change to what is written; :func:`load` refuses anoth
 
 import dataclasses
 import json
+import math
 import re
 import types
 from collections.abc import Mapping, Sequence
@@ -22,20 +23,19 @@ from jgram.report import Ranking, ScoreReport
 
 __all__ = ["SCHEMAS", "load", "schema"]
 
-Result = ScoreReport | Ranking | LabelIssues | AnnotatorRanking
-
 _CLASSES: dict[str, Any] = {
     kind.SCHEMA: kind for kind in (ScoreReport, Ranking, LabelIssues, CellIssues, AnnotatorRanking)
 }
 _DEMO = "jgram/demo/1"
-_BY_COMMAND = "the listing of the command has no arrays of all records: write it with to_json()"
+_NOT_FINITE = ("NaN", "Infinity", "-Infinity")
+_ANY = (-math.inf, math.inf)
 SCHEMAS = tuple(name.split("/")[1] for name in (*_CLASSES, _DEMO))
 
 
 # Back from JSON -----------------------------------------------------------------------------
 
 
-def load(source: str | Path | Mapping[str, Any]) -> Result:
+def load(source: str | Path | Mapping[str, Any]) -> Any:
     """The result that JSON holds, as ``to_json`` and ``--json`` of the command line write it.
 
     Names of classes, reports and annotators come back as texts, numbers or truth values; dates as
@@ -46,7 +46,8 @@ def load(source: str | Path | Mapping[str, Any]) -> Result:
 
     Returns:
         A :class:`jgram.ScoreReport`, :class:`jgram.Ranking`, :class:`jgram.issues.LabelIssues` or
-        :class:`jgram.annotators.AnnotatorRanking` with the same fields.
+        :class:`jgram.annotators.AnnotatorRanking` with the same fields; of ``jgram demo`` both
+        rankings by name.
 
     Raises:
         ValueError: No JSON, not a result of jgram's, one of another version, or an incomplete one.
@@ -60,6 +61,8 @@ def load(source: str | Path | Mapping[str, Any]) -> Result:
     """
     record = source if isinstance(source, Mapping) else _parsed(source)
     name = record.get("schema") if isinstance(record, Mapping) else None
+    if name == _DEMO:
+        return {key: load(record[key]) for key in ("employment", "images") if key in record}
     if not isinstance(name, str) or name not in _CLASSES:
         raise ValueError(_refusal(name))
     return _built(_CLASSES[name], record, {}, name)
@@ -70,17 +73,30 @@ def _parsed(source: str | Path) -> Any:
     try:
         if isinstance(source, Path) or not text.lstrip().startswith("{"):
             text = Path(source).read_text(encoding="utf-8")
-        return json.loads(text)
+        return json.loads(text, parse_constant=_refused)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"expected JSON of a result, got {error}") from None
 
 
+def _refused(name: str) -> None:
+    raise ValueError(f"{name}, which JSON has not: a number that is not finite is null")
+
+
+def _not_finite(reason: Any, path: str) -> float:
+    if reason not in _NOT_FINITE:
+        raise ValueError(f"{path}_reason: expected {' or '.join(_NOT_FINITE)}, got {reason!r}")
+    return float(reason)
+
+
+def _bounds(name: str, hint: Any) -> tuple[float, float]:
+    """What a number of a result can be, by its name and type."""
+    if name == "confidence" or name.endswith("p_value"):
+        return 0.0, 1.0
+    return (0.0, math.inf) if hint is int or name == "num_records" else _ANY
+
+
 def _refusal(name: Any) -> str:
     """Why there is no result of this name: another version, or none of jgram's."""
-    if name == _DEMO:
-        return (
-            f"schema: {_DEMO} holds two rankings: load one, jgram.load(json.loads(text)['images'])"
-        )
     known = {schema.rpartition("/")[0]: schema for schema in (*_CLASSES, _DEMO)}
     topic, _, version = str(name).rpartition("/")
     if topic not in known:
@@ -101,11 +117,15 @@ def _built(kind: Any, record: Any, names: Mapping[str, Any], path: str) -> Any:
     for field in dataclasses.fields(kind):
         where = f"{path}: {field.name}"
         if field.name not in record:
-            more = "" if field.repr else f", {_BY_COMMAND}"
-            raise ValueError(f"{where}: expected a value, got none{more}")
+            raise ValueError(f"{where}: expected a value, got none")
         value = record[field.name]
         if value is None and f"{field.name}_reason" in record:
-            value = float(record[f"{field.name}_reason"])
+            value = _not_finite(record[f"{field.name}_reason"], where)
+        elif value is None and hints[field.name] is float:
+            raise ValueError(f"{where}: expected a number, got null without {field.name}_reason")
+        low, high = bounds = _bounds(field.name, hints[field.name])
+        if isinstance(value, int | float) and bounds != _ANY and not low <= value <= high:
+            raise ValueError(f"{where}: expected a number from {low:g} to {high:g}, got {value}")
         dtype = field.metadata.get("dtype")
         if dtype is None:
             values[field.name] = _restored(hints[field.name], value, names, where)
@@ -213,8 +233,6 @@ def _result(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
         row |= {"wrong": {"type": "number"}}
         cell = _object(row, list(row)) | {"additionalProperties": True}  # the observations
         found["properties"] |= {"cells": {"type": "array", "items": cell}}
-    hidden = [field.name for field in dataclasses.fields(kind) if not field.repr]
-    required = [key for key in required if key not in hidden]  # not in the command's listing
     return found | {
         "properties": first | found["properties"],
         "required": ["schema", *required],
@@ -228,6 +246,9 @@ def _of_class(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     for field in dataclasses.fields(kind):
         dtype = field.metadata.get("dtype")
         found = _of_type(hints[field.name], definitions) if dtype is None else _array(dtype)
+        low, high = _bounds(field.name, hints[field.name])
+        found |= {"minimum": low} if math.isfinite(low) else {}
+        found |= {"maximum": high} if math.isfinite(high) else {}
         parts[field.name] = found | said.get(field.name, {})
         required.append(field.name)
     for base in reversed(kind.__mro__):
@@ -285,7 +306,7 @@ def _object(properties: dict[str, Any], required: Sequence[str]) -> dict[str, An
     return {
         "type": "object",
         "properties": properties,
-        "patternProperties": {"_reason$": {"enum": ["NaN", "Infinity", "-Infinity"]}},
+        "patternProperties": {"_reason$": {"enum": [*_NOT_FINITE]}},
         "additionalProperties": False,
         "required": list(required),
     }

@@ -31,7 +31,7 @@ INSTEAD = """
 import sys, os, signal, pathlib
 import jgram.cli.demo as demo
 from jgram.cli.show import say
-from jgram.cli.write import whole_file
+from jgram.whole_file import whole_file
 def run():
     {}
 demo.run = run
@@ -92,18 +92,19 @@ def test_an_accelerator_that_is_not_there_is_one_line():
     assert done.stderr.count("\n") == 1
 
 
-def test_ctrl_c_ends_in_one_line_and_removes_what_is_half_written(tmp_path):
-    body = """
+@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143), ("SIGHUP", 129)])
+def test_a_signal_ends_in_one_line_and_removes_what_is_half_written(tmp_path, name, code):
+    body = f"""
     with whole_file(pathlib.Path("out.csv")) as beside:
         beside.write_text("half")
         try:
-            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.{name})
         except BaseException:  # a callback that swallows it
             pass
         print("went on")
     """
     done = run_python(INSTEAD.format(body), cwd=tmp_path)
-    assert (done.returncode, done.stdout, done.stderr) == (130, "", "jgram: interrupted\n")
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", "jgram: interrupted\n")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -120,6 +121,22 @@ def test_a_disk_that_fills_leaves_the_old_file(tmp_path):
     assert (done.returncode, done.stderr) == (2, "jgram: out.csv: File too large\n")
     assert (tmp_path / "out.csv").read_text() == "old"
     assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_closed_streams_are_quiet(tmp_path):
+    body = """
+    with open("file.txt", "w") as file:
+        say("answer")
+        print("answer")
+        file.write("mine")
+    """
+    closed = f"exec {sys.executable} -c '{INSTEAD.format(body)}' >&- 2>&-"
+    assert "'" not in INSTEAD.format(body)
+    done = subprocess.run(
+        ["sh", "-c", closed], cwd=tmp_path, env={**os.environ, "PYTHONPATH": ROOT}
+    )
+    assert done.returncode == 0
+    assert (tmp_path / "file.txt").read_text() == "mine"
 
 
 @pytest.mark.parametrize("body", ["for i in range(99_999): say(f'line {i}')", "print('answer')"])

@@ -1,7 +1,9 @@
 """What a terminal shows: tables that fit, characters that it has, files that are whole."""
 
+import csv
 import io
 import json
+import os
 import re
 import sys
 from types import SimpleNamespace
@@ -10,10 +12,12 @@ import pytest
 from rich.cells import cell_len
 
 from jgram import display
+from jgram.cli import main
+from jgram.cli.outputs import PAGES, TABLES, check_outputs, unspelled, write_records
 from jgram.cli.process import end
-from jgram.cli.show import say, say_error, say_json, say_view
-from jgram.cli.write import check_target, unfinished, whole_file, write_records
+from jgram.cli.show import say, say_error, say_json, say_note, say_view
 from jgram.display import Column, Line, table
+from jgram.whole_file import unfinished, whole_file
 
 ROWS = [
     Column(
@@ -149,13 +153,13 @@ def test_a_file_that_cannot_be_written_is_refused_before_any_work(tmp_path, name
     (tmp_path / "folder.csv").mkdir()
     (tmp_path / "file.csv").touch()
     with pytest.raises(ValueError, match=words):
-        check_target(tmp_path / name, (".csv", ".json"))
+        check_outputs({"--out": (tmp_path / name, (".csv", ".json"))}, [])
 
 
 def test_a_folder_without_permission_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("os.access", lambda *_: False)
     with pytest.raises(PermissionError):
-        check_target(tmp_path / "out.csv", (".csv",))
+        check_outputs({"--out": (tmp_path / "out.csv", (".csv",))}, [])
 
 
 def test_a_file_written_anew_is_another_file_and_links_stay_links(tmp_path):
@@ -188,3 +192,97 @@ def test_what_random_features_add_stands_beside_the_interval():
     assert display._keeps(report) == "75% [71%, 80%]"
     report.keeps_features_error = 0.0042
     assert display._keeps(report) == "75% [71%, 80%], features ± 0.4%"
+
+
+# Outputs and inputs -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """A table, a sheet half filled in, two folders, and links to the table."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "sheet.csv").write_text("row;right\n3;\n4;yes\n")
+    (tmp_path / "many" / "deep").mkdir(parents=True)
+    (tmp_path / "many" / "deep" / "0.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "soft.csv").symlink_to("data.csv")
+    (tmp_path / "hard.csv").hardlink_to("data.csv")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("issues data.csv --out data.csv", "--out: expected a place that is not read"),
+        ("issues data.csv --out many/../soft.csv", "--out: expected a place that is not read"),
+        ("issues data.csv --out hard.csv", "of the input data.csv: name another"),
+        ("issues many --out many/deep/0.csv", "of the input many: name another"),
+        ("issues many --out many/new.csv", "of the input many: name another"),
+        ("issues many/*/*.csv --out many/deep/1.csv", "of the input many/*/*.csv"),
+        ("issues data.csv --checked sheet.csv --out sheet.csv", "of the input sheet.csv"),
+        ("issues data.csv --to-check 5 --out sheet.csv", "got one with answers in the column"),
+        ("issues data.csv --out sheet.csv", "got one with answers in the column"),
+        ("issues data.csv --out new.csv --html new.csv", "new.csv: expected a .html or .htm"),
+        ("rank many --report a --report c --checkpoint many/kept", "--checkpoint: expected a"),
+        ("rank data.csv --report a --report c --plot data.csv", "data.csv: expected a .png"),
+        ("annotators data.csv --out a.csv --labels-out A.csv", "another file than --out"),
+        (f"issues data.csv --out {'x' * 300}.csv", "File name too long"),
+        (f"issues data.csv --html {'é' * 130}.html", "File name too long"),
+        ("issues data.csv --out pipe.csv", "pipe.csv: expected a file, got a device"),
+        ("encode many --epochs 1 --out many/out.parquet", "of the input many"),
+    ],
+)
+def test_an_output_loses_no_other_file(place, capsys, arguments, words):
+    os.mkfifo(place / "pipe.csv")
+    files = [path for path in place.rglob("*") if path.is_file()]
+    before = {path: path.read_bytes() for path in files}
+    options = [] if arguments.startswith(("annotators", "encode")) else ["--observation", "b"]
+    options += ["--report", "a"] if arguments.startswith("issues") else []
+    with pytest.raises(SystemExit) as caught:
+        main([*arguments.split(), *options])
+    shown = capsys.readouterr()
+    assert caught.value.code == 2
+    assert words in shown.err
+    assert shown.err.count("\n") == 1
+    assert {path: path.read_bytes() for path in place.rglob("*") if path.is_file()} == before
+
+
+def test_a_new_table_and_an_empty_sheet_are_written(place):
+    (place / "empty.csv").write_text("row,right\n3,\n4,\n")
+    for name in ("empty.csv", "new.csv", "more.json"):
+        check_outputs({"--out": (place / name, TABLES)}, [place / "data.csv", None, place / "many"])
+    check_outputs({"--html": (place / "many" / "page.html", PAGES)}, [place / "many"])
+
+
+def test_a_planted_link_is_not_followed(place, monkeypatch):
+    victim = place / "victim.txt"
+    victim.write_text("mine")
+    monkeypatch.setattr("jgram.whole_file.token_hex", lambda _: "known")
+    (place / ".out-known.csv").symlink_to(victim)
+    with pytest.raises(FileExistsError), whole_file(place / "out.csv") as beside:
+        beside.write_text("theirs")
+    assert victim.read_text() == "mine"
+
+
+def test_a_spreadsheet_runs_no_cell_and_reads_numbers(tmp_path):
+    cells = ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(1)", "\t=1", "-1", "+1.5e-3", -2.5, "a=b"]
+    write_records(tmp_path / "out.csv", "", [{"=head": cell, "row": 1} for cell in cells])
+    with (tmp_path / "out.csv").open(newline="") as file:
+        (head, _), *rows = csv.reader(file)
+    assert head == "'=head"
+    assert [cell[:1] == "'" for cell, _ in rows] == [True] * 5 + [False] * 4
+    assert [unspelled(cell) for cell, _ in rows] == list(map(str, cells))
+    assert unspelled("'=1") == "=1"
+    assert unspelled("'tis") == "'tis"
+
+
+def test_json_and_notes_steer_no_terminal(capsys):
+    say_json('{"a\x9b2J": "\u202ex\x7f", "é": 1}')
+    say("written: a\x1b[2J\nb.html")
+    say_note("a\x9b2J")
+    shown = capsys.readouterr()
+    first, second, _ = shown.out.split("\n")
+    assert json.loads(first) == {"a\x9b2J": "\u202ex\x7f", "é": 1}
+    assert first.isprintable()
+    assert second == "written: a\\x1b[2J\\nb.html"
+    assert shown.err == "a\\x9b2J\n"

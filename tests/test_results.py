@@ -189,7 +189,7 @@ def test_every_attribute_is_described():
         ({"schema": "jgram/ranking/x"}, "got jgram/ranking/x: make it again"),
         ({"schema": None}, "expected one of jgram/score/1, jgram/ranking/1"),
         ({"schema": ["a"]}, "expected one of jgram/score/1"),
-        ({"schema": "jgram/demo/1"}, "holds two rankings"),
+        ({"schema": "jgram/demo/2"}, "expected jgram/demo/1, got jgram/demo/2: update"),
         ({"reports": 3}, "jgram/ranking/1: reports: expected a list, got int"),
         ({"reports": ["a"]}, "reports: expected an object, got str"),
         ({"reports": [{}]}, "reports: name: expected a value, got none"),
@@ -197,6 +197,12 @@ def test_every_attribute_is_described():
         ({"num_classes": True}, "num_classes: expected int, got True"),
         ({"num_records": "many"}, "num_records: expected float, got 'many'"),
         ({"observations": [1]}, "observations: expected str, got [1]"),
+        ({"confidence": float("nan")}, "confidence: expected a number from 0 to 1, got nan"),
+        ({"confidence": None}, "confidence: expected a number, got null without"),
+        ({"confidence": None, "confidence_reason": "NaN"}, "from 0 to 1, got nan"),
+        ({"seen": None, "seen_reason": "3"}, "seen_reason: expected NaN or Infinity"),
+        ({"num_records": -5}, "num_records: expected a number from 0 to inf, got -5"),
+        ({"block_length": -1}, "block_length: expected a number from 0"),
         ({"reports": "long" * 100}, "expected a list, got str"),
     ],
 )
@@ -207,6 +213,7 @@ def test_what_is_not_a_result_is_refused_in_one_line(found, change, words):
 
 def test_what_is_not_json_is_refused(tmp_path):
     assert "expected JSON of a result" in refused(jgram.load, "{nothing")
+    assert "NaN, which JSON has not" in refused(jgram.load, '{"confidence": NaN}')
     assert "recursion" in refused(jgram.load, '{"a":' * 10**5)
     (tmp_path / "bytes.json").write_bytes(b"\xff{")
     assert "expected JSON of a result" in refused(jgram.load, tmp_path / "bytes.json")
@@ -220,15 +227,16 @@ def test_what_is_not_json_is_refused(tmp_path):
     assert {*KINDS, "cells", "demo"} == set(results.SCHEMAS)
 
 
-def test_the_listing_of_the_command_is_no_whole_result(found):
+def test_a_result_without_its_arrays_is_refused(found):
     record = json.loads(found["issues"].to_json())
     broken = record | {"wrong": [0.5, "half"]}
     assert "jgram/issues/1: wrong: expected float, got 'half'" in refused(jgram.load, broken)
     assert "wrong: expected a list, got int" in refused(jgram.load, record | {"wrong": 1})
     assert "interval: expected 2 values, got 1" in refused(jgram.load, record | {"interval": [1]})
     del record["wrong"]
-    jsonschema.validate(record, jgram.schema("issues"))
-    assert "the listing of the command has no arrays" in refused(jgram.load, record)
+    assert "jgram/issues/1: wrong: expected a value, got none" in refused(jgram.load, record)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(record, jgram.schema("issues"))
 
 
 if __name__ == "__main__":

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option
 
 from jgram.cli.options import Confidence, Input, Listing, Missing, Page
+from jgram.cli.outputs import FIGURES, PAGES, TABLES, check_outputs, write_records
 from jgram.cli.process import CANNOT_TELL
 from jgram.cli.show import progress, say, say_error, say_json, say_view
-from jgram.cli.write import check_target, to_text, write_records
-from jgram.display import annotators_view, to_json
+from jgram.display import annotators_view, to_record
 
 if TYPE_CHECKING:
     from jgram.annotators import Answers
@@ -111,23 +111,29 @@ def run(
     from jgram.cli.html import check_page, write_annotators
     from jgram.cli.plots import check_figure, draw_annotators
 
-    for path in (listing.out, labels_out):
-        check_target(path, (".csv", ".json"))
+    outputs = {
+        "--out": (listing.out, TABLES),
+        "--labels-out": (labels_out, TABLES),
+        "--plot": (plot, FIGURES),
+        "--html": (page, PAGES),
+    }
+    check_outputs(outputs, [source.file])
     check_figure(plot)
     check_page(page)
     with progress("ranking annotators"):
         from jgram.annotators import infer_labels, rank_annotators
+        from jgram.data import to_json
 
         columns = (item, annotator, label)
         given = _answers(source, columns, answers, repeats.value)
         reading: Any = by.value.replace("-", "_")
         found = rank_annotators(given, by=reading, incentive=incentive, confidence=confidence)
         about = {"file": str(source.file)}
-        text = to_json(found, source=about)
+        text = to_json(to_record(found, source=about))
         write_records(listing.out, text, found.records())
         if labels_out is not None:
             rows = infer_labels(given).records()
-            write_records(labels_out, to_text({"labels": rows}), rows)
+            write_records(labels_out, to_json({"labels": rows}), rows)
         if plot:
             draw_annotators(plot, found, max(listing.limit, 1))
         if page:

@@ -10,6 +10,7 @@ import numpy as np
 from jgram.cells import Cells, objects, row_keys
 from jgram.cli.counted import read_cells_of
 from jgram.cli.options import Engine, Input, Missing, Observed
+from jgram.cli.outputs import spelled
 from jgram.cli.read import listed
 from jgram.data.counting import Counted
 from jgram.data.streams import Reading, coded_batches, list_files
@@ -101,7 +102,8 @@ def write_suspicious(path: Path, source: Input, judged: FoundInCells) -> None:
     names = list(cells.labels)
     with whole_file(path) as beside, beside.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow(["file", "row", "label", "suggested", "wrong", "margin", *names[1:]])
+        heads = ["file", "row", "label", "suggested", "wrong", "margin", *names[1:]]
+        writer.writerow(map(spelled, heads))
         tails: dict[int, list[Any]] = {}
         for name, row, cell in _suspicious(list_files(source.file), judged, left):
             if cell not in tails:
@@ -113,7 +115,7 @@ def write_suspicious(path: Path, source: Input, judged: FoundInCells) -> None:
                     float(found.margin[i]),
                     *(_label(cells, cell, column) for column in names[1:]),
                 ]
-            writer.writerow([name, row, *tails[cell]])
+            writer.writerow(map(spelled, [name, row, *tails[cell]]))
 
 
 def _suspicious(

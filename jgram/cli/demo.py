@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option
 
 from jgram.cli.options import AsJson, Seed
+from jgram.cli.outputs import FIGURES, check_outputs
 from jgram.cli.rank import say_ranking
 from jgram.cli.show import progress, say, say_json
 
@@ -49,8 +50,8 @@ def run(
     from jgram.display import to_record
 
     plots = {"employment": plot, "images": plot.with_stem(f"{plot.stem}-images")}
-    for file in plots.values():
-        check_figure(file)
+    check_outputs({f"--plot of {name}": (file, FIGURES) for name, file in plots.items()}, [])
+    check_figure(plot)
     records = {}
     for name, judge in {"employment": _employment, "images": _images}.items():
         with progress(f"ranking {name}"):
@@ -61,7 +62,8 @@ def run(
             continue
         title, text = _TEXTS[name]
         say(title, "bold")
-        say(f"{text}\n")
+        say(text)
+        say()
         say_ranking(found, source, counts_scale=name == "employment", plot=plots[name])
         say()
     if as_json:

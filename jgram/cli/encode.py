@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
+from jgram.cli.outputs import check_outputs
 from jgram.cli.show import progress, say, say_note
-from jgram.cli.write import check_target, whole_file
+from jgram.whole_file import whole_file
 
 if TYPE_CHECKING:
     import numpy as np
@@ -85,7 +86,8 @@ def run(
 
         jgram encode more/ --checkpoint photos.checkpoint --resize --out more.npz
     """
-    check_target(out, (".npz", ".parquet"))
+    outputs = {"--out": (out, (".npz", ".parquet")), "--checkpoint": (checkpoint, ())}
+    check_outputs(outputs, [images, labels])
     if epochs is None and checkpoint is None:
         raise ValueError(
             "expected --epochs 20 to train on these images, or --checkpoint of an encoder trained "

@@ -25,8 +25,8 @@ from jgram.cli.charts import (
     reading_words,
     words,
 )
-from jgram.cli.write import check_target, whole_file
 from jgram.display import grouped_findings, undecided
+from jgram.whole_file import whole_file
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -70,19 +70,8 @@ class Table(NamedTuple):
 
 
 def check_page(path: Path | None) -> None:
-    """Refuse, before any work, a page that could not be written after it.
-
-    Args:
-        path: The file, if there is one.
-
-    Raises:
-        ValueError: A library is missing, another suffix, no such folder.
-        PermissionError: A folder that cannot be written to.
-    """
-    if path is None:
-        return
-    check_target(path, (".html", ".htm"))
-    if any(find_spec(name) is None for name in NEEDED):
+    """Refuse, before any work, a page, if there is one, for which a library is missing."""
+    if path is not None and any(find_spec(name) is None for name in NEEDED):
         raise ValueError(
             "--html takes jinja2, altair and vl-convert-python: pip install 'jgram[cli]'"
         )

@@ -7,10 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option
 
 from jgram.cli.options import Engine, Input, Listing, Missing, Observed, Page
+from jgram.cli.outputs import (
+    FIGURES,
+    PAGES,
+    TABLES,
+    check_outputs,
+    unspelled,
+    write_records,
+)
 from jgram.cli.process import CANNOT_TELL
 from jgram.cli.show import progress, say, say_error, say_json, say_view
-from jgram.cli.write import check_target, to_text, write_records
-from jgram.display import Column, issues_head, issues_view, suspects
+from jgram.display import Column, issues_head, issues_view, suspects, to_record
 
 if TYPE_CHECKING:
     import numpy as np
@@ -85,7 +92,14 @@ def run(
     """
     from jgram.cli.html import check_page, write_issues
 
-    _check_options(listing, images, image_column, plot)
+    outputs = {
+        "--out": (listing.out, TABLES),
+        "--plot": (plot, FIGURES),
+        "--html": (page, PAGES),
+        "--checkpoint": (engine.checkpoint, ()),
+    }
+    check_outputs(outputs, [source.file, checked, images])
+    _check_options(images, image_column, plot)
     check_page(page)
     with progress("looking for label issues") as bar:
         from jgram.cli.counted import by_cells
@@ -98,7 +112,7 @@ def run(
         from jgram.cli.images import read_images
         from jgram.cli.plots import draw_images
         from jgram.cli.read import kernel_of, kinds_of, listed, read_prepared
-        from jgram.data import read_cells, to_data
+        from jgram.data import read_cells, to_json
         from jgram.issues import label_issues
 
         columns, rows, notes = read_prepared(source, observed, [report])
@@ -126,11 +140,9 @@ def run(
             "observations": observed.observation,
             "notes": notes,
         }
-        text = to_text(
+        text = to_json(
             {
-                "schema": found.SCHEMA,
-                "source": about,
-                **to_data(found),
+                **to_record(found, source=about),
                 "issues": rows[found.issues],
                 "by_class": found.by_class(),
                 "records": records,
@@ -185,20 +197,20 @@ def _run_counted(
 ) -> int:
     """Files of any size: distinct records are judged, and a second pass writes out the issues."""
     from jgram.cli.counted_issues import find_in_cells, write_suspicious
-    from jgram.data import to_data
+    from jgram.data import to_json
 
     for option, given in whole.items():
         if given is not None:
             raise ValueError(f"{option}: expected one file, read as a whole, got {source.file}")
-    check_target(listing.out, (".csv",))
+    check_outputs({"--out": (listing.out, TABLES[:1])}, [])
     judged = find_in_cells(source, observed, report, engine, bar)
     found, lines = judged.found, judged.lines(listing.limit)
     if listing.out is not None:
         write_suspicious(listing.out, source, judged)
     if listing.as_json:
         about = {"file": str(source.file), "observations": observed.observation}
-        record = {"schema": found.SCHEMA, "source": about | {"notes": judged.notes}}
-        say_json(to_text({**record, "cells": lines, **to_data(found)}))
+        about |= {"notes": judged.notes}
+        say_json(to_json({**to_record(found, source=about), "cells": lines}))
         if not found.informative:
             say_error(found.conclusion)
         return 0 if found.informative else CANNOT_TELL
@@ -219,13 +231,10 @@ def _cells_table(lines: Sequence[Mapping[str, Any]]) -> list[Column]:
     ]
 
 
-def _check_options(
-    listing: Listing, images: Path | None, image_column: str | None, plot: Path | None
-) -> None:
+def _check_options(images: Path | None, image_column: str | None, plot: Path | None) -> None:
     from jgram.cli.images import check_images
     from jgram.cli.plots import check_figure
 
-    check_target(listing.out, (".csv", ".json"))
     check_figure(plot)
     if images is not None:
         check_images(images)
@@ -274,6 +283,7 @@ def _read_checks(
     }
     if not answers:
         raise ValueError(f"{path}: expected answers in the column right, got none")
+    answers = {row: text if text in by_text else unspelled(text) for row, text in answers.items()}
     verdicts = {} if all(text in by_text for text in answers.values()) else _VERDICTS
     found = {}
     for row, text in answers.items():

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jgram.cli.write import check_target, whole_file
+from jgram.cli.outputs import FIGURES, check_outputs
 from jgram.plots import annotators_figure, figure, plot_images, ranking_figure, scores_figure
+from jgram.whole_file import whole_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,21 +27,9 @@ __all__ = [
 
 
 def check_figure(path: Path | None) -> None:
-    """Refuse, before any work, a picture that could not be written after it.
-
-    Args:
-        path: The file, if there is one.
-
-    Raises:
-        ValueError: matplotlib is not installed, a suffix that is no format of its, no such folder.
-        PermissionError: A folder that cannot be written to.
-    """
-    if path is None:
-        return
-    drawing, _ = figure()
-    if path.suffix.lower().removeprefix(".") not in drawing.canvas.get_supported_filetypes():
-        raise ValueError(f"{path}: expected a figure file such as .png, .pdf or .svg")
-    check_target(path, (path.suffix.lower(),))
+    """Refuse, before any work, a picture, if there is one, where matplotlib is missing."""
+    if path is not None:
+        figure()
 
 
 def save(drawing: "Figure", path: str | Path) -> None:
@@ -53,7 +42,7 @@ def save(drawing: "Figure", path: str | Path) -> None:
     Raises:
         ValueError: A suffix that is no format of matplotlib's, no such folder.
     """
-    check_figure(Path(path))
+    check_outputs({"": (Path(path), FIGURES)}, [])
     with whole_file(Path(path)) as beside:
         drawing.savefig(beside, dpi=200)
 

@@ -11,19 +11,25 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from jgram.cli.write import unfinished
 from jgram.display import visible
+from jgram.whole_file import unfinished
 
 __all__ = ["CANNOT_TELL", "end", "prepare_process"]
 
 CANNOT_TELL = 3
 _CACHE_BYTES = 2**29
+_SIGNALS = {
+    "SIGINT": signal.default_int_handler, "SIGTERM": signal.SIG_DFL, "SIGHUP": signal.SIG_DFL,
+}  # fmt: skip
 
 
 def prepare_process() -> None:
     """Quiet dependencies, kept compiled programs, and output that every terminal can show."""
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not if it is ignored
-        signal.signal(signal.SIGINT, _interrupt)
+    _have_standard_streams()
+    for name, as_it_was in _SIGNALS.items():
+        number = getattr(signal, name, None)  # no SIGHUP on Windows
+        if number is not None and signal.getsignal(number) is as_it_was:  # not if it is ignored
+            signal.signal(number, _interrupt)
     if not sys.warnoptions:
         warnings.simplefilter("ignore")
     logging.getLogger("jax").setLevel(logging.ERROR)
@@ -89,13 +95,25 @@ def _ending(error: BaseException) -> tuple[int, str]:
     )
 
 
-def _interrupt(*_: Any) -> None:
+def _interrupt(number: int, _: Any) -> None:
     """End at once: an exception may get lost in a callback, or crash JAX where it is imported."""
     for path in unfinished:
         path.unlink(missing_ok=True)
     shown = "\r\033[K\033[?25h" if os.isatty(2) else ""  # the progress line goes, the cursor stays
-    os.write(2, f"{shown}jgram: interrupted\n".encode())
-    os._exit(130)
+    with contextlib.suppress(OSError):  # the terminal may be gone
+        os.write(2, f"{shown}jgram: interrupted\n".encode())
+    os._exit(128 + number)
+
+
+def _have_standard_streams() -> None:
+    """Streams that are closed lead nowhere: else the next file that is opened takes their place."""
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest that is free
+    sys.stdout = sys.stdout or os.fdopen(1, "w", encoding="utf-8", closefd=False)
+    sys.stderr = sys.stderr or os.fdopen(2, "w", encoding="utf-8", closefd=False)
 
 
 def _has_device() -> bool:

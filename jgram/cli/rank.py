@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jgram.cli.options import Engine, Inference, Input, Observed, Page, Presentation, Reports
+from jgram.cli.outputs import FIGURES, PAGES, check_outputs
 from jgram.cli.process import CANNOT_TELL
 from jgram.cli.show import progress, say, say_error, say_json, say_view
 from jgram.display import ranking_view, to_json
@@ -38,6 +39,14 @@ def run(
 
     if len(report) < 2:
         raise ValueError("expected two or more --report to rank; score takes one")
+    check_outputs(
+        {
+            "--plot": (presentation.plot, FIGURES),
+            "--html": (page, PAGES),
+            "--checkpoint": (engine.checkpoint, ()),
+        },
+        [source.file],
+    )
     check_figure(presentation.plot)
     check_page(page)
     with progress(f"ranking {len(report)} reports") as bar:

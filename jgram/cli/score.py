@@ -1,6 +1,7 @@
 """``jgram score``: one report, and how far the number may be trusted."""
 
 from jgram.cli.options import Engine, Inference, Input, Observed, Presentation, Reports
+from jgram.cli.outputs import FIGURES, check_outputs
 from jgram.cli.process import CANNOT_TELL
 from jgram.cli.show import progress, say, say_error, say_json, say_view
 from jgram.display import score_view, to_json
@@ -30,6 +31,10 @@ def run(
 
     if len(report) != 1:
         raise ValueError("expected one --report to score; rank takes several")
+    outputs = {
+        "--plot": (presentation.plot, FIGURES), "--checkpoint": (engine.checkpoint, ()),
+    }  # fmt: skip
+    check_outputs(outputs, [source.file])
     check_figure(presentation.plot)
     with progress("scoring") as bar:
         from jgram import score

@@ -1,0 +1,159 @@
+"""The one door for outputs: all paths of a command are looked at before the work, then written."""
+
+import csv
+import errno
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatch
+from glob import iglob
+from itertools import combinations
+from pathlib import Path
+from stat import S_ISDIR, S_ISREG
+from typing import Any
+
+from jgram.whole_file import whole_file
+
+__all__ = ["FIGURES", "PAGES", "TABLES", "check_outputs", "spelled", "unspelled", "write_records"]
+
+TABLES = (".csv", ".json")
+PAGES = (".html", ".htm")
+FIGURES = (".png", ".pdf", ".svg", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".eps")
+_READ = (".csv", ".tsv", ".txt", ".parquet", ".arrow", ".feather", ".npz", *FIGURES)
+_RUN = tuple("=+-@\t\r\n")  # what a spreadsheet takes for a formula, at the start of a cell
+
+
+def check_outputs(
+    outputs: Mapping[str, tuple[Path | None, Sequence[str]]], inputs: Iterable[Path | None]
+) -> None:
+    """Refuse, before any work, files that could not be written after it, or would lose others.
+
+    Args:
+        outputs: By option the file, if there is one, and the suffixes that it may have; a folder
+            for none.
+        inputs: Files, folders and globs that are read.
+
+    Raises:
+        ValueError: Another suffix, no such folder, not a file; an output that is an input, lies
+            among them or is another output; a table in which somebody wrote answers.
+        OSError: A folder that cannot be written to, a name that is too long.
+
+    Example:
+        >>> check_outputs({"--out": (Path("a.xls"), (".csv", ".json"))}, [])
+        Traceback (most recent call last):
+        ValueError: a.xls: expected a .csv or .json file
+    """
+    given = {option: path for option, (path, _) in outputs.items() if path is not None}
+    for option, path in given.items():
+        if suffixes := outputs[option][1]:
+            _check_file(path, suffixes)
+    for (one, path), (other, second) in combinations(given.items(), 2):
+        if _same(path, second):
+            raise ValueError(f"{other}: expected another file than {one}, got {second} for both")
+    for source in inputs:
+        if source is not None and str(source) != "-":
+            for option, path in given.items():
+                _check_apart(option, path, source)
+    for path in given.values():
+        if path.suffix.lower() == ".csv" and path.is_file() and _has_answers(path):
+            raise ValueError(
+                f"{path}: expected a new file, got one with answers in the column right: give it "
+                "with --checked, or write another"
+            )
+
+
+def _check_file(path: Path, suffixes: Sequence[str]) -> None:
+    if path.suffix.lower() not in suffixes:
+        *others, last = suffixes
+        shown = f"{', '.join(others)} or {last}" if others else last
+        raise ValueError(f"{path}: expected {'an' if shown[1] in 'n' else 'a'} {shown} file")
+    if not path.parent.is_dir():
+        raise ValueError(f"{path}: there is no folder {path.parent}: make it first")
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        pass
+    else:
+        if not S_ISREG(mode):
+            raise ValueError(
+                f"{path}: expected a file, got a {'folder' if S_ISDIR(mode) else 'device'}"
+            )
+    folder = Path(os.path.realpath(path)).parent
+    if not os.access(folder, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
+
+
+def _same(one: Path, other: Path) -> bool:
+    """Whether two paths are one file, or would be where large and small letters are alike."""
+    if one.exists() and other.exists():
+        return os.path.samefile(one, other)
+    return os.path.realpath(one).casefold() == os.path.realpath(other).casefold()
+
+
+def _check_apart(option: str, path: Path, source: Path) -> None:
+    """Refuse an output that is an input, or would be one the next time."""
+    if source.is_dir():
+        inside = Path(os.path.realpath(path)).is_relative_to(os.path.realpath(source))
+        among = inside and (path.suffix.lower() in _READ or not path.suffix)
+        files: Iterable[Any] = source.rglob("*") if path.exists() else ()
+    else:
+        among = fnmatch(os.path.abspath(path), os.path.abspath(source))
+        files = [source] if source.exists() else iglob(str(source), recursive=True)
+    if among or any(_same(path, Path(file)) for file in files):
+        raise ValueError(
+            f"{option}: expected a place that is not read, got {path} of the input {source}: "
+            "name another"
+        )
+
+
+def _has_answers(path: Path) -> bool:
+    """Whether somebody filled in the column ``right`` of a table, in a spreadsheet perhaps."""
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+        head = file.readline()
+        delimiter = max(",;\t", key=head.count)
+        names = [name.strip(' "\r\n') for name in head.split(delimiter)]
+        if "right" not in names:
+            return False
+        place = names.index("right")
+        try:
+            rows = csv.reader(file, delimiter=delimiter)
+            return any(row[place].strip() for row in rows if len(row) > place)
+        except csv.Error:  # nobody knows what is in it
+            return True
+
+
+def spelled(value: Any) -> Any:
+    """A cell that no spreadsheet runs: a text that begins like a formula gets an apostrophe.
+
+    Example:
+        >>> spelled("=1+1"), spelled("-1"), spelled(-1)
+        ("'=1+1", '-1', -1)
+    """
+    if not isinstance(value, str) or not value.startswith(_RUN):
+        return value
+    return value if re.fullmatch(r"[+-]?[\d.]+([eE][+-]?\d+)?", value) else f"'{value}"
+
+
+def unspelled(text: str) -> str:
+    """What :func:`spelled` made a cell of."""
+    return text[1:] if text[:1] == "'" and text[1:].startswith(_RUN) else text
+
+
+def write_records(path: Path | None, text: str, records: Sequence[Mapping[str, Any]]) -> None:
+    """The JSON text, or its records as CSV, into a file if there is one.
+
+    Args:
+        path: A ``.json`` or ``.csv`` file.
+        text: The JSON.
+        records: The rows of the CSV file, named alike.
+    """
+    if path is None:
+        return
+    with whole_file(path) as beside:
+        if path.suffix.lower() == ".json":
+            beside.write_text(text + "\n", encoding="utf-8")
+            return
+        with beside.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(map(spelled, records[0] if records else ()))
+            writer.writerows(map(spelled, record.values()) for record in records)
