@@ -22,7 +22,7 @@ import pytest
 from PIL import Image
 from pyarrow import parquet as pq
 
-from jgram import kernels
+from jgram import kernels, load
 from jgram.cli import main
 from jgram.data import read_columns
 from tests.components import Cosine, Laplacian
@@ -125,6 +125,7 @@ def strict(text: str):
 
     record = json.loads(text, parse_constant=refuse)
     jsonschema.validate(record, load_schema(record["schema"].split("/")[1]))
+    assert load(record)
     return record
 
 

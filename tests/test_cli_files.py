@@ -17,7 +17,7 @@ import pytest
 from pyarrow import csv as pc
 from pyarrow import parquet as pq
 
-from jgram import schema
+from jgram import load, schema
 from jgram.cli import counted, main
 from tests.test_cells import assert_equal
 
@@ -70,6 +70,7 @@ def judged(capsys, *arguments):
     code, out, err = run(capsys, *arguments, "--json")
     assert code == 0, err
     found = json.loads(out)
+    assert found["schema"] == type(load(out)).SCHEMA
     jsonschema.validate(found, schema(found["schema"].split("/")[1]))
     return found.pop("source"), found
 

@@ -11,7 +11,7 @@ from PIL import Image
 from pyarrow import parquet as pq
 from pyarrow import table as arrow_table
 
-from jgram import schema
+from jgram import load, schema
 from jgram.cli import main
 
 ROWS, UNLABELLED, FLIPPED = 120, [7, 50], [5, 33, 77, 101]
@@ -148,7 +148,10 @@ def test_json_has_the_record_the_classes_and_the_rows_of_the_file(jgram, folder)
     assert [x["row"] for x in record["records"]] == record["issues"]
     assert sum(x["count"] for x in record["by_class"]) == 118
     assert record["findings"][0]["value"] == 118
-    assert not record.keys() & {"wrong", "margin", "suggested", "order", "labels"}
+    found = load(folder / "found.json")
+    assert found.to_json() == load(result.stdout).to_json()
+    assert found.order[: found.number].tolist() == found.issues.tolist()
+    assert len(found.wrong) == ROWS
 
 
 def test_rows_are_those_of_the_file_after_dropping(jgram):
