@@ -141,8 +141,8 @@ def time_rest(n: int, trials: int, batch: int, architecture: Architecture) -> li
     levels = jax.vmap(mix, (None, 0))(uniform(CLASSES), jnp.linspace(0, 0.5, 11))
     scores = {"log": simulate.table_log_score}
     images = jax.random.uniform(KEY, (2 * batch, 32, 32, 3))
-    settings = {"architecture": architecture, "learning_rate": 5e-3, "temperature": 0.5}
-    step, view = jax.jit(partial(training._update, **settings)), jax.jit(augment)
+    step = jax.jit(partial(training._update, architecture=architecture))
+    view = jax.jit(augment)
     state = training.initialize(KEY, architecture)
     optimizer = optax.sgd(0.3)
 

@@ -17,7 +17,6 @@ from jgram.simclr.augment import augment
 from jgram.simclr.encoder import RESNET18
 
 BATCH, THREADS = 256, 2
-SETTINGS = {"architecture": RESNET18, "learning_rate": 5e-3, "temperature": 0.5}
 
 
 def torch_network(parameters: Any) -> Any:
@@ -97,12 +96,12 @@ def torch_step(state: training.Training, views: np.ndarray) -> tuple[Any, np.nda
 
     torch.set_num_threads(THREADS)
     network = torch_network(state.parameters)
-    optimizer = torch.optim.Adam(network.parameters(), lr=SETTINGS["learning_rate"])
+    optimizer = torch.optim.Adam(network.parameters(), lr=training.LEARNING_RATE)
     images = torch.tensor(views).permute(0, 3, 1, 2)  # channels last already
 
     def step() -> float:
         optimizer.zero_grad()
-        loss = torch_loss(network(images), SETTINGS["temperature"])
+        loss = torch_loss(network(images), training.TEMPERATURE)
         loss.backward()
         optimizer.step()
         return loss.item()
@@ -118,7 +117,7 @@ def main() -> None:
     key = jax.random.key(0)
     state = training.initialize(key, RESNET18)
     images = jax.random.uniform(key, (2 * BATCH, 32, 32, 3))
-    view, update = jax.jit(augment), jax.jit(partial(training._update, **SETTINGS))
+    view, update = jax.jit(augment), jax.jit(partial(training._update, architecture=RESNET18))
     views = view(key, images)
     rows = [
         time_call("augmentation of 2 x 256 images: jgram", view, key, images),

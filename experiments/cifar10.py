@@ -7,7 +7,7 @@ polynomial kernel, the volume of the 8 leading directions, and the convex hull o
 which is what the published code plots (uniform policy; ``as_published`` runs it alone).
 
 ``python -m experiments.cifar10 CHECKPOINTS CIFAR10`` replaces the embeddings in the repository by
-those of the furthest checkpoint of ``jgram.simclr.train``.
+those of the furthest checkpoint of ``experiments.encoder``.
 """
 
 import argparse
@@ -401,7 +401,7 @@ def plot(results: dict[str, Any], path: Any) -> None:
 
 def take_snapshot(checkpoints: Path, images: Path, described: str) -> None:
     """Writes the embeddings that the repository carries, and the record of where they are from."""
-    from jgram.datasets import cifar10
+    from experiments.encoder import cifar10
     from jgram.simclr.train import encode, restore
 
     training, settings = restore(checkpoints)
@@ -438,7 +438,7 @@ def take_snapshot(checkpoints: Path, images: Path, described: str) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m experiments.cifar10")
-    parser.add_argument("checkpoints", type=Path, help="directory of jgram.simclr.train")
+    parser.add_argument("checkpoints", type=Path, help="directory of experiments.encoder")
     parser.add_argument("cifar10", type=Path, help="the images it was trained on")
     parser.add_argument("--images", required=True, help="what they are, for the record")
     options = parser.parse_args()

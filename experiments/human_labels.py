@@ -30,12 +30,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from experiments.annotators import DATA, crowd, truths
+from experiments.encoder import cifar10
 from experiments.figures import finish, panels, save
 from experiments.statistics import holm, tie_groups
 from experiments.verdicts import verdict
 from jgram.annotators import rank_annotators
 from jgram.data import cifar10_embeddings
-from jgram.datasets import cifar10
 from jgram.influences import influence
 from jgram.issues import label_issues
 from jgram.kernels import RBF, median_bandwidth

@@ -9,7 +9,7 @@ a GPU or TPU gets its native convolution.
 
 import dataclasses
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
@@ -29,7 +29,7 @@ def _route(size: int, kernel: Array, stride: int) -> Route:
     """
     if size <= 2 and len(kernel) > 1:
         return "dense"
-    if len(kernel) == 3 and stride == 1 and size in (4, 8) and kernel.dtype != jnp.bfloat16:
+    if len(kernel) == 3 and stride == 1 and size in (4, 8):
         return "winograd"
     return "patches"
 
@@ -196,16 +196,11 @@ class Architecture:
         widths: channels of each stage; stages after the first halve the image.
         depth: residual blocks a stage. ResNet-18 has 2.
         projection: dimension of the embedding. The paper has 8.
-        stem: ``7`` for torchvision's 7x7 stride-2 convolution and max-pool, ``3`` for the
-            3x3 stride-1 convolution usual on 32x32 images (16 times the work).
-        dtype: of the computation; parameters and statistics stay float32.
     """
 
     widths: tuple[int, ...] = (64, 128, 256, 512)
     depth: int = 2
     projection: int = 8
-    stem: Literal[3, 7] = 7
-    dtype: Literal["float32", "bfloat16"] = "float32"
 
 
 RESNET18 = Architecture()
@@ -215,35 +210,28 @@ RESNET18 = Architecture()
 class Convolution(nnx.Module):
     """:func:`convolve` with a kernel of its own, without bias."""
 
-    def __init__(
-        self, channels: int, out: int, size: int, stride: int, dtype: Any, *, rngs: nnx.Rngs
-    ):
+    def __init__(self, channels: int, out: int, size: int, stride: int, *, rngs: nnx.Rngs):
         initial = nnx.initializers.variance_scaling(2.0, "fan_out", "normal")
         self.kernel: nnx.Param[Array] = nnx.Param(
             initial(rngs.params(), (size, size, channels, out))
         )
         self.stride = stride
-        self.dtype = dtype
 
     def __call__(self, images: Array) -> Array:
-        kernel = jnp.asarray(self.kernel[...], self.dtype)
-        return convolve(jnp.asarray(images, self.dtype), kernel, self.stride)
+        return convolve(images, self.kernel[...], self.stride)
 
 
 class Block(nnx.Module):
     """Two 3x3 convolutions around an identity (or, where the shape changes, 1x1) shortcut."""
 
-    def __init__(self, channels: int, out: int, stride: int, dtype: Any, *, rngs: nnx.Rngs):
-        self.first: Convolution = Convolution(channels, out, 3, stride, dtype, rngs=rngs)
-        self.first_norm: nnx.BatchNorm = _norm(out, dtype, rngs)
-        self.second: Convolution = Convolution(out, out, 3, 1, dtype, rngs=rngs)
-        self.second_norm: nnx.BatchNorm = _norm(out, dtype, rngs)
+    def __init__(self, channels: int, out: int, stride: int, *, rngs: nnx.Rngs):
+        self.first: Convolution = Convolution(channels, out, 3, stride, rngs=rngs)
+        self.first_norm: nnx.BatchNorm = _norm(out, rngs)
+        self.second: Convolution = Convolution(out, out, 3, 1, rngs=rngs)
+        self.second_norm: nnx.BatchNorm = _norm(out, rngs)
         shortcut = []
         if stride != 1 or channels != out:
-            shortcut = [
-                Convolution(channels, out, 1, stride, dtype, rngs=rngs),
-                _norm(out, dtype, rngs),
-            ]
+            shortcut = [Convolution(channels, out, 1, stride, rngs=rngs), _norm(out, rngs)]
         self.shortcut: nnx.Sequential = nnx.Sequential(*shortcut)
 
     def __call__(self, images: Array) -> Array:
@@ -252,14 +240,14 @@ class Block(nnx.Module):
         return jax.nn.relu(hidden + self.shortcut(images))
 
 
-def _norm(channels: int, dtype: Any, rngs: nnx.Rngs) -> nnx.BatchNorm:
-    return nnx.BatchNorm(channels, momentum=0.9, dtype=dtype, rngs=rngs)
+def _norm(channels: int, rngs: nnx.Rngs) -> nnx.BatchNorm:
+    return nnx.BatchNorm(channels, momentum=0.9, rngs=rngs)
 
 
-def _linear(channels: int, out: int, dtype: Any, rngs: nnx.Rngs) -> nnx.Linear:
+def _linear(channels: int, out: int, rngs: nnx.Rngs) -> nnx.Linear:
     # uniform in +-1/sqrt(channels), as torch's
     initial = nnx.initializers.variance_scaling(1 / 3, "fan_in", "uniform")
-    return nnx.Linear(channels, out, kernel_init=initial, dtype=dtype, rngs=rngs)
+    return nnx.Linear(channels, out, kernel_init=initial, rngs=rngs)
 
 
 class Encoder(nnx.Module):
@@ -282,31 +270,24 @@ class Encoder(nnx.Module):
     """
 
     def __init__(self, architecture: Architecture, *, rngs: nnx.Rngs):
-        a = architecture
-        dtype = jnp.dtype(a.dtype)
-        self.architecture = a
-        stride = 2 if a.stem == 7 else 1
-        self.stem: Convolution = Convolution(3, a.widths[0], a.stem, stride, dtype, rngs=rngs)
-        self.stem_norm: nnx.BatchNorm = _norm(a.widths[0], dtype, rngs)
+        channels = architecture.widths[0]
+        self.stem: Convolution = Convolution(3, channels, 7, 2, rngs=rngs)
+        self.stem_norm: nnx.BatchNorm = _norm(channels, rngs)
         blocks = []
-        channels = a.widths[0]
-        for stage, width in enumerate(a.widths):
-            for block in range(a.depth):
+        for stage, width in enumerate(architecture.widths):
+            for block in range(architecture.depth):
                 stride = 2 if stage and not block else 1
-                blocks.append(Block(channels, width, stride, dtype, rngs=rngs))
+                blocks.append(Block(channels, width, stride, rngs=rngs))
                 channels = width
         self.blocks: nnx.List[Block] = nnx.List(blocks)
-        self.hidden: nnx.Linear = _linear(channels, channels, dtype, rngs)
-        self.projection: nnx.Linear = _linear(channels, a.projection, dtype, rngs)
+        self.hidden: nnx.Linear = _linear(channels, channels, rngs)
+        self.projection: nnx.Linear = _linear(channels, architecture.projection, rngs)
 
     def __call__(
         self, images: Float[Array, "n h h 3"]
     ) -> tuple[Float[Array, "n k"], Float[Array, "n m"]]:
-        hidden = jax.nn.relu(self.stem_norm(self.stem(images)))
-        if self.architecture.stem == 7:
-            hidden = max_pool(hidden)
+        hidden = max_pool(jax.nn.relu(self.stem_norm(self.stem(images))))
         for block in self.blocks:
             hidden = block(hidden)
-        features = jnp.mean(hidden.astype(jnp.float32), axis=(1, 2))
-        projections = self.projection(jax.nn.relu(self.hidden(features)))
-        return projections.astype(jnp.float32), features
+        features = jnp.mean(hidden, axis=(1, 2))
+        return self.projection(jax.nn.relu(self.hidden(features))), features

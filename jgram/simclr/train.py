@@ -1,18 +1,16 @@
 """Contrastive training of the encoder, its checkpoints, and embeddings from them.
 
-``python -m jgram.simclr.train CIFAR10 DIRECTORY`` trains the paper's configuration, or goes on with
-it. All images lie on the device as uint8, the state is one pytree, steps run inside ``lax.scan``,
-and epoch ``e`` draws everything from ``fold_in(key, e)``: a run resumed after a kill repeats the
+All images lie on the device as uint8, the state is one pytree, steps run inside ``lax.scan``, and
+epoch ``e`` draws everything from ``fold_in(key, e)``: a run resumed after a kill repeats the
 uninterrupted one.
 """
 
-import argparse
 import dataclasses
 import functools
 import hashlib
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,7 +25,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TimeRemainingColumn
 
 from jgram.arrays import Array, Float, Int, Key
-from jgram.datasets import cifar10, read_images
+from jgram.datasets import read_images
 from jgram.simclr.augment import augment, normalize
 from jgram.simclr.encoder import RESNET18, Architecture, Encoder
 
@@ -43,11 +41,14 @@ __all__ = [
     "train_path",
 ]
 
+LEARNING_RATE = 5e-3  # of Adam
+TEMPERATURE = 0.5
+
 
 def nt_xent(
     first: Float[Array, "n k"],
     second: Float[Array, "n k"],
-    temperature: float | Float[Array, ""] = 0.5,
+    temperature: float | Float[Array, ""] = TEMPERATURE,
 ) -> Float[Array, ""]:
     """Normalised temperature-scaled cross entropy of paired views.
 
@@ -103,17 +104,13 @@ class Training(NamedTuple):
     key: Int[Array, "..."]
 
 
-def initialize(
-    key: Key[Array, ""], architecture: Architecture = RESNET18, learning_rate: float = 5e-3
-) -> Training:
+def initialize(key: Key[Array, ""], architecture: Architecture = RESNET18) -> Training:
     """The state before the first step, its encoder drawn with ``key``."""
     rngs = nnx.Rngs(params=jax.random.fold_in(key, 2**32 - 1))
     _, parameters, statistics = nnx.split(Encoder(architecture, rngs=rngs), nnx.Param, ...)
-    moments = optax.adam(learning_rate).init(parameters)
-    data = jax.random.key_data(key)
-    return Training(
-        parameters, statistics, moments, jnp.zeros((), jnp.int32), jnp.zeros(0, jnp.float32), data
-    )
+    moments, data = optax.adam(LEARNING_RATE).init(parameters), jax.random.key_data(key)
+    epoch, losses = jnp.zeros((), jnp.int32), jnp.zeros(0, jnp.float32)
+    return Training(parameters, statistics, moments, epoch, losses, data)
 
 
 @functools.cache
@@ -126,7 +123,7 @@ def _encoder(architecture: Architecture, parameters: Any, statistics: Any) -> En
     return nnx.merge(_definition(architecture), parameters, statistics, copy=True)
 
 
-def _update(carry, views, *, architecture, learning_rate, temperature):
+def _update(carry, views, *, architecture):
     """One step on normalised views ``[2n, h, h, 3]``, the first of each image before the second."""
     parameters, statistics, moments = carry
 
@@ -134,18 +131,16 @@ def _update(carry, views, *, architecture, learning_rate, temperature):
         encoder = _encoder(architecture, parameters, statistics)
         projections, _ = encoder(views)
         first, second = jnp.split(projections, 2)
-        return nt_xent(first, second, temperature), nnx.state(encoder, nnx.BatchStat)
+        return nt_xent(first, second), nnx.state(encoder, nnx.BatchStat)
 
     gradient_of = jax.value_and_grad(loss_and_statistics, has_aux=True)
     (loss, statistics), gradient = gradient_of(parameters)
-    updates, moments = optax.adam(learning_rate).update(gradient, moments, parameters)
+    updates, moments = optax.adam(LEARNING_RATE).update(gradient, moments, parameters)
     return (optax.apply_updates(parameters, updates), statistics, moments), loss
 
 
-@functools.partial(
-    jax.jit, static_argnames=("architecture", "learning_rate", "temperature", "sharding")
-)
-def _run(carry, images, batches, keys, *, sharding, **settings):
+@functools.partial(jax.jit, static_argnames=("architecture", "sharding"))
+def _run(carry, images, batches, keys, *, architecture, sharding):
     """Steps through ``batches`` (``[steps, n]`` rows of images): the new carry, the losses."""
 
     def step(carry, inputs):
@@ -153,7 +148,7 @@ def _run(carry, images, batches, keys, *, sharding, **settings):
         pixels = images[jnp.tile(batch, 2)].astype(jnp.float32) / 255
         if sharding is not None:  # the compiler divides all that follows, exactly
             pixels = jax.lax.with_sharding_constraint(pixels, sharding)
-        return _update(carry, normalize(augment(key, pixels)), **settings)
+        return _update(carry, normalize(augment(key, pixels)), architecture=architecture)
 
     return jax.lax.scan(step, carry, (batches, keys))
 
@@ -166,9 +161,6 @@ def train(
     architecture: Architecture = RESNET18,
     epochs: int = 60,
     batch_size: int = 256,
-    learning_rate: float = 5e-3,
-    temperature: float = 0.5,
-    devices: Sequence[Any] | None = None,
     after_epoch: Callable[[Training], None] | None = None,
     progress: bool = False,
 ) -> Training:
@@ -183,10 +175,7 @@ def train(
         directory: Where checkpoints go: one after every epoch, the last two kept.
         architecture: Architecture of the encoder.
         epochs: Number of epochs in all, those before a resume included.
-        batch_size: Images a step; each is seen twice.
-        learning_rate: Learning rate of Adam.
-        temperature: Temperature of :func:`nt_xent`.
-        devices: Share each batch evenly; ``None`` for all there are.
+        batch_size: Images a step, each seen twice; all devices share them evenly.
         after_epoch: Called with the state at the start and after every epoch, once it is saved.
         progress: Show loss, images a second and the time left.
 
@@ -201,72 +190,75 @@ def train(
     Reference: Section 5.2: ResNet-18, 8 dimensions, 60 epochs, batch 256, tau 0.5, Adam at 5e-3.
     The published code passes the two views separately and in float16.
     """
-    devices = jax.devices() if devices is None else devices
-    steps = _check_training(images, batch_size, len(devices))
+    steps = _check_training(images, batch_size, len(jax.devices()))
     settings = {
         "architecture": dataclasses.asdict(architecture),
         "batch_size": batch_size,
-        "learning_rate": learning_rate,
-        "temperature": temperature,
+        "learning_rate": LEARNING_RATE,
+        "temperature": TEMPERATURE,
         "images": list(images.shape),
         "pixels": _digest(images),
     }
-    mesh = Mesh(np.array(devices), ("batch",))
-    everywhere = NamedSharding(mesh, PartitionSpec())
-    sharding = NamedSharding(mesh, PartitionSpec("batch")) if len(devices) > 1 else None
-    run = functools.partial(
-        _run,
-        sharding=sharding,
-        architecture=architecture,
-        learning_rate=learning_rate,
-        temperature=temperature,
-    )
-    chunk = next(k for k in range(min(steps, 20), 0, -1) if steps % k == 0)  # steps a scan
     with _manager(directory) as manager, _bar(progress) as bar:
         if manager.latest_step() is None:
-            training = initialize(key, architecture, learning_rate)
+            training = initialize(key, architecture)
             if after_epoch:
                 after_epoch(training)
         else:
             training = _resume(manager, key, settings)
-        images = jax.device_put(images, everywhere)
         task = bar.add_task("", total=epochs * steps, epoch=0, loss=float("nan"), rate=0.0)
+        run = _steps(images, architecture, batch_size, steps, functools.partial(bar.update, task))
         for epoch in range(int(training.epoch), epochs):
-            order_key, steps_key = jax.random.split(jax.random.fold_in(key, epoch))
-            order = jax.random.permutation(order_key, len(images))[: steps * batch_size]
-            keys = jax.random.split(steps_key, (steps // chunk, chunk))
-            carry = jax.device_put(training[:3], everywhere)
-            losses = [np.asarray(training.losses)]
-            for batches, step_keys in zip(order.reshape(-1, chunk, batch_size), keys, strict=True):
-                start = time.perf_counter()
-                carry, chunk_losses = run(carry, images, batches, step_keys)
-                losses.append(np.asarray(chunk_losses))
-                if not np.isfinite(losses[-1]).all():
-                    last = Path(directory, str(epoch)) if epoch else "none yet"
-                    raise FloatingPointError(
-                        f"the loss became {losses[-1][-1]} in epoch {epoch + 1}; last good "
-                        f"checkpoint: {last}. Lower the learning rate or raise the temperature"
-                    )
-                bar.update(
-                    task,
-                    completed=sum(map(len, losses)),
-                    epoch=epoch + 1,
-                    loss=losses[-1][-1],
-                    rate=chunk * batch_size / (time.perf_counter() - start),
+            training = run(training, jax.random.fold_in(key, epoch))
+            if not (finite := np.isfinite(training.losses)).all():
+                last = Path(directory, str(epoch)) if epoch else "none yet"
+                raise FloatingPointError(
+                    f"the loss became {training.losses[~finite][0]} in epoch {epoch + 1}; last "
+                    f"good checkpoint: {last}. Train with more images a step"
                 )
-            parameters, statistics, moments = carry
-            training = Training(
-                parameters,
-                statistics,
-                moments,
-                jnp.asarray(epoch + 1, jnp.int32),
-                jnp.asarray(np.concatenate(losses)),
-                training.key,
-            )
             _save(manager, training, settings)
             if after_epoch:
                 after_epoch(training)
     return training
+
+
+def _steps(
+    images: np.ndarray,
+    architecture: Architecture,
+    batch_size: int,
+    steps: int,
+    tell: Callable[..., None],
+) -> Callable[[Training, Array], Training]:
+    """An epoch: a fresh order of the images, in scans of 20 steps or so, until a loss is NaN."""
+    mesh = Mesh(np.array(jax.devices()), ("batch",))
+    everywhere = NamedSharding(mesh, PartitionSpec())
+    sharding = NamedSharding(mesh, PartitionSpec("batch")) if mesh.size > 1 else None
+    chunk = next(k for k in range(min(steps, 20), 0, -1) if steps % k == 0)
+    pixels = jax.device_put(images, everywhere)
+
+    def run(training: Training, key: Array) -> Training:
+        order_key, steps_key = jax.random.split(key)
+        order = jax.random.permutation(order_key, len(pixels))[: steps * batch_size]
+        keys = jax.random.split(steps_key, (steps // chunk, chunk))
+        carry, epoch = jax.device_put(training[:3], everywhere), training.epoch + 1
+        losses = [np.asarray(training.losses)]
+        for batches, step_keys in zip(order.reshape(-1, chunk, batch_size), keys, strict=True):
+            start = time.perf_counter()
+            carry, found = _run(
+                carry, pixels, batches, step_keys, architecture=architecture, sharding=sharding
+            )
+            losses.append(np.asarray(found))
+            tell(
+                completed=sum(map(len, losses)),
+                epoch=int(epoch),
+                loss=losses[-1][-1],
+                rate=chunk * batch_size / (time.perf_counter() - start),
+            )
+            if not np.isfinite(losses[-1]).all():
+                break
+        return Training(*carry, epoch, jnp.asarray(np.concatenate(losses)), training.key)
+
+    return run
 
 
 def _bar(shown: bool) -> Progress:
@@ -362,9 +354,7 @@ def _load(manager: ocp.CheckpointManager) -> tuple[Training, dict[str, Any]]:
 def _load_training(
     manager: ocp.CheckpointManager, epoch: int, settings: dict[str, Any]
 ) -> Training:
-    shapes = jax.eval_shape(
-        lambda: initialize(jax.random.key(0), _architecture(settings), settings["learning_rate"])
-    )
+    shapes = jax.eval_shape(lambda: initialize(jax.random.key(0), _architecture(settings)))
     steps = epoch * (settings["images"][0] // settings["batch_size"])
     empty = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes)
     empty = empty._replace(losses=np.zeros(steps, np.float32))
@@ -374,7 +364,9 @@ def _load_training(
 
 
 def _architecture(settings: dict[str, Any]) -> Architecture:
-    fields = settings["architecture"]
+    fields = dict(settings["architecture"])
+    if fields.pop("stem", 7) != 7 or fields.pop("dtype", "float32") != "float32":
+        raise ValueError("an architecture of an earlier version that is gone")
     return Architecture(**{**fields, "widths": tuple(fields["widths"])})
 
 
@@ -564,35 +556,3 @@ def train_path(
         after_epoch=cost,
         progress=progress,
     )
-
-
-def main(arguments: list[str] | None = None) -> None:
-    """The command line of training."""
-    parser = argparse.ArgumentParser(prog="python -m jgram.simclr.train", description=__doc__)
-    add = parser.add_argument
-    add("cifar10", help="the official archive or its folder, or an npz (datasets.cifar10)")
-    add("directory", type=Path, help="of checkpoints, to which it resumes")
-    add("--epochs", type=int, default=60, help="in all (default: 60)")
-    add("--seed", type=int, default=0, help="default: 0")
-    options = parser.parse_args(arguments)
-    data = cifar10(options.cifar10)
-
-    def keep_embeddings(training: Training) -> None:
-        """At epochs 0, 1, 2, 4, 8, ... and the last, for the study of quality by epoch."""
-        epoch = int(training.epoch)
-        if epoch & (epoch - 1) == 0 or epoch == options.epochs:
-            path = options.directory / f"embeddings_{epoch:03d}.npz"
-            np.savez(path, test=embed(training, data.test))
-
-    train(
-        jax.random.key(options.seed),
-        data.train,
-        options.directory,
-        epochs=options.epochs,
-        after_epoch=keep_embeddings,
-        progress=True,
-    )
-
-
-if __name__ == "__main__":
-    main()

@@ -265,7 +265,8 @@ def _chunk(shared, cells, numbers, *, scores, mesh):
         def one(cell, number):
             own = trial_key(key, cell, number)
             if scores is None:
-                return _of_records(own, *data, transitions[cell])
+                x, observed = data
+                return _of_records(own, x, observed, transitions[cell])
             counts = data if data.ndim == 2 else data[number]
             return trial(own, counts, transitions[cell], dict(scores))
 
