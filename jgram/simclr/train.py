@@ -256,7 +256,9 @@ def _steps(
             )
             if not np.isfinite(losses[-1]).all():
                 break
-        return Training(*carry, epoch, jnp.asarray(np.concatenate(losses)), training.key)
+        parameters, statistics, moments = carry
+        every = jnp.asarray(np.concatenate(losses))
+        return Training(parameters, statistics, moments, epoch, every, training.key)
 
     return run
 
