@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from jgram.annotators import AnnotatorRanking, Reading
     from jgram.findings import Finding
     from jgram.issues import CellIssues, LabelIssues
-    from jgram.report import PairComparison, RankedReport, Ranking, ScoreReport
+    from jgram.report import RankedReport, Ranking, ScoreReport
 
 __all__ = [
     "OBEYED",
@@ -45,7 +45,6 @@ __all__ = [
     "to_json",
     "to_record",
     "to_text",
-    "undecided",
     "visible",
 ]
 
@@ -153,11 +152,7 @@ def ranking_view(
             "dim",
         ),
         *_findings_of([x.published for x in reports], found),
-        *(
-            Line(undecided(pair), "dim")
-            for pair in found.pairs
-            if not pair.separated and pair.better not in found.inside_noise
-        ),
+        *(Line(line, "dim") for line in found.undecided),
         Line(found.conclusion, "bold"),
     ]
 
@@ -297,7 +292,8 @@ def grouped_findings(
 
     Args:
         reports: Whose findings.
-        ranking: The ranking they are of, if any: then messages name the report.
+        ranking: The ranking they are of, if any: then messages name the report, and what only
+            concerns the published score is left out.
 
     Returns:
         Each finding and what it says.
@@ -307,6 +303,8 @@ def grouped_findings(
     for report in reports:
         alike = Counter()
         for finding in report.findings:
+            if ranking and finding.concerns == "score":
+                continue
             key = (finding.name, finding.advice, alike[finding.name])
             alike[finding.name] += 1
             shared.setdefault(key, []).append((report.name, finding))
@@ -330,19 +328,6 @@ def finding_line(finding: "Finding", message: str | None = None) -> Line:
     style = {"fatal": "red", "warning": "yellow"}.get(finding.level, "")
     text = f"{finding.name}: {message or finding.message}; {finding.advice}"
     return Line(f"{finding.level} {text}", style)
-
-
-def undecided(pair: "PairComparison") -> str:
-    """What would decide a pair that is not separated."""
-    names = f"{pair.better} and {pair.worse} cannot be told apart"
-    if pair.records_needed is None:
-        return f"{names}: no number of records like these would separate them"
-    more = pair.records_needed - pair.num_records
-    if more <= 0 and pair.retention is None:
-        return f"{names}: the observations show too little of {pair.better} to compare it with"
-    if more <= 0:
-        return f"{names} once all pairs are looked at together (p = {pair.adjusted_p_value:.3f})"
-    return f"{names}; about {float(f'{more:.2g}'):,.0f} more records like these would"
 
 
 def _keeps(report: "RankedReport") -> str:

@@ -39,6 +39,8 @@ class Finding:
         message: One sentence with the figure.
         advice: What to do about it.
         value: The figure itself.
+        concerns: ``"data"``, the labels and observations and so every number made of them;
+            ``"score"``, the published score, which decides no ranking; or ``"ranking"``.
     """
 
     name: str
@@ -46,6 +48,7 @@ class Finding:
     message: str
     advice: str
     value: float | int | None = None
+    concerns: Literal["data", "score", "ranking"] = "data"
 
 
 def structural_zero(x_hat: Any, observed: Observed, classes: Sequence[Any]) -> Finding | None:
@@ -70,6 +73,7 @@ def structural_zero(x_hat: Any, observed: Observed, classes: Sequence[Any]) -> F
             f"every record is reported as {classes[0]!r}: such a report says nothing",
             "list all possible labels in classes=, if there are others",
             d,
+            "score",
         )
     counts = _class_counts(x_hat, d)
     if (counts == 0).any():
@@ -83,6 +87,7 @@ def structural_zero(x_hat: Any, observed: Observed, classes: Sequence[Any]) -> F
             "score is 0 by definition",
             "leave the class out of classes=, or merge it with another in all reports",
             len(missing),
+            "score",
         )
     if observed.rank_bound < d:
         return _too_few(observed, d)
@@ -100,6 +105,7 @@ def _too_few(observed: Observed, d: int) -> Finding:
             f"use rbf, whose rank is full, features of {d} or more dimensions, or the top-{bound} "
             f"volume, plugin_log_score(..., rank={bound})",
             bound,
+            "score",
         )
     return Finding(
         "too few outcomes",
@@ -107,6 +113,7 @@ def _too_few(observed: Observed, d: int) -> Finding:
         f"{bound} distinct outcomes cannot tell {d} classes apart: the score is 0 for every report",
         f"observe at least {d} distinct values: more bins, or a second observation",
         bound,
+        "score",
     )
 
 
@@ -120,6 +127,7 @@ class Evidence(NamedTuple):
         uncertainty: The report's :class:`jgram.uncertainty.Uncertainty`.
         seen: How many of the ``d - 1`` directions between classes the observations show.
         noise_p_value: P-value of "this report has nothing to do with the observations".
+        confidence: Confidence level at which a report counts as told from noise.
     """
 
     x_hat: Any
@@ -128,6 +136,7 @@ class Evidence(NamedTuple):
     uncertainty: Uncertainty
     seen: float
     noise_p_value: float
+    confidence: float = 0.95
 
 
 def diagnose(evidence: Evidence) -> list[Finding]:
@@ -178,6 +187,7 @@ def _centred_features(evidence: Evidence) -> Finding | None:
         "score is 0 for every report",
         "add the constant, jgram.Linear(lambda y: jnp.append(y, 1.0)), or use rbf",
         float(np.abs(mean).max()),
+        "score",
     )
 
 
@@ -212,6 +222,7 @@ def _merged_classes(evidence: Evidence) -> Finding | None:
         f"{default_tolerance(d, np.asarray(found.pivots).dtype):.1g})",
         "merge the two classes, or observe something that differs between them",
         found.rank,
+        "score",
     )
 
 
@@ -243,6 +254,7 @@ def _near_singular(evidence: Evidence) -> Finding | None:
         "intervals do not hold",
         "treat the report as not separable from noise; collect more records or better observations",
         error,
+        "score",
     )
 
 
@@ -261,17 +273,18 @@ def _near_mixture(evidence: Evidence) -> Finding | None:
         f"classes' (relative distance {smallest:.3f})",
         "the score rests on this class; an observation that tells it apart would help most",
         smallest,
+        "score",
     )
 
 
 def _inside_the_noise(evidence: Evidence) -> Finding | None:
-    if evidence.noise_p_value < 0.05:
+    if evidence.noise_p_value <= 1 - evidence.confidence:
         return None
     return Finding(
         "inside the noise",
         "warning",
         "labels permuted at random would fit the observations as well with probability "
-        f"{evidence.noise_p_value:.2f}",
+        f"{evidence.noise_p_value:.2g}",
         "the data cannot tell this report from labels without any information",
         evidence.noise_p_value,
     )
@@ -289,6 +302,7 @@ def _volume_of_noise(evidence: Evidence) -> Finding | None:
         "volume of noise, which is largest for labels that look balanced",
         "do not compare scores like this one: jgram rank compares reports without that volume",
         evidence.seen,
+        "score",
     )
 
 
@@ -360,10 +374,10 @@ class IndependenceCheck:
     degrees_of_freedom: int
     p_value: float
 
-    def finding(self) -> Finding:
-        """The check in words."""
+    def finding(self, confidence: float = 0.95) -> Finding:
+        """The check in words, at a confidence level."""
         values = ", ".join(f"{name} {value:+.2f}" for name, value in self.log_ratios.items())
-        if self.p_value >= 0.05:
+        if self.p_value > 1 - confidence:
             return Finding(
                 "conditional independence",
                 "note",

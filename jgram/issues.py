@@ -9,11 +9,13 @@ is that errors stay where the prediction is sure:
 
 Lepski's rule takes the largest ``s <= 1/2`` whose ``e`` is within two standard errors of that of
 every smaller share. Some hard records are still among those, and the fall of ``e`` from all records
-to them goes on half as far: the errors are ``n e(s) sqrt(e(s) / e(1))``. Where that is well below
-``n e(1)``, hard records and wrong labels cannot be told apart and both numbers are given; only
-people who check some of the labels can say more (``checked=``, jgram/audit.py). With an error rate
-``e`` midway between the two, and ``off`` how often an error falls on each class (half of them
-alike, half by the class shares), the probability that the label ``k`` of a record is wrong is
+to them goes on half as far: ``n e(s) sqrt(e(s) / e(1))`` errors by the surest predictions. Errors
+at the boundary of two classes are hardly among those, and ``n e(1)`` counts them with every hard
+record, so that the estimate is midway, ``n e``. Where the two are far apart, hard records and wrong
+labels cannot be told apart and both numbers are said; only people who check some of the labels can
+say more (``checked=``, jgram/audit.py). With ``off`` how often an error falls on each class (half
+of them alike, half by the class shares), the probability that the label ``k`` of a record is wrong
+is
 
     off_k = (1 / (d - 1) + min(share_k / (1 - share_k), 1)) / 2
     q_k ~ max(p_k - e off_k, p_k / 50)
@@ -83,8 +85,8 @@ class LabelIssues:
         suggested: Code of that other class: the best alternative, for an issue or not.
         order: Rows, the most suspicious first.
         labels: Codes of the given labels.
-        number: Estimate of the number of wrong labels: from the surest predictions, or from the
-            checked records where there are any.
+        number: Estimate of the number of wrong labels: midway between that of the surest
+            predictions and ``number_by_all``, or from the checked records where there are any.
         number_by_all: Labels that differ from their prediction. Hard records are in it too.
         interval: 95% interval of the number, from checked records; ``None`` without any.
         num_checked: How many records were checked.
@@ -275,13 +277,12 @@ def label_issues(
     with float64():
         predicted, informative = _predict(bound, labels)
     sure, everywhere = _disagreement(predicted, labels)
-    if not informative:
-        sure = 0.0
-    wrong = _probability_wrong(predicted, labels, (sure + everywhere) / 2)
+    rate = (sure * informative + everywhere) / 2
+    wrong = _probability_wrong(predicted, labels, rate)
     suggested, margin = _alternatives(predicted, labels)
     order = np.lexsort((margin, -wrong))
 
-    number, interval = round(sure * n), None
+    number, interval = round(rate * n) if informative else 0, None
     if known:
         looked, bad = np.zeros((2, n), bool)
         looked[list(known)] = True
@@ -331,7 +332,7 @@ class CellIssues:
         counts: Records of each.
         suspicious: How many records of each are among the issues: all but of the last one of them,
             of which it does not matter which are taken.
-        number: Estimate of the number of wrong labels, from the surest predictions.
+        number: Estimate of the number of wrong labels, as of :class:`LabelIssues`.
         number_by_all: Labels that differ from their prediction.
         informative: Whether the observations predict the labels at all.
         conclusion: What the numbers are worth.
@@ -394,11 +395,11 @@ def cell_issues(
     with float64():
         predicted, informative = predict_left_out(bound.observed, None, labels, counts)
     sure, everywhere = _disagreement(predicted, labels, counts)
-    sure = sure if informative else 0.0
-    wrong = _probability_wrong(predicted, labels, (sure + everywhere) / 2, counts)
+    rate = (sure * informative + everywhere) / 2
+    wrong = _probability_wrong(predicted, labels, rate, counts)
     suggested, margin = _alternatives(predicted, labels)
     order, n = np.lexsort((margin, -wrong)), int(counts.sum())
-    number = round(sure * n)
+    number = round(rate * n) if informative else 0
     suspicious = np.zeros_like(counts)
     before = np.cumsum(counts[order]) - counts[order]
     suspicious[order] = np.clip(number - before, 0, counts[order])
@@ -629,8 +630,8 @@ def _conclude(
         )
     if everywhere > 1.5 * sure and (everywhere - sure) * n > 2 * math.sqrt(sure * n + 1):
         return (
-            f"{number} of {n} labels are wrong by the surest predictions, {round(everywhere * n)} "
-            "by all: these observations cannot tell hard records from wrong labels. Check 50 "
-            "(to_check) and give what you find (checked)"
+            f"about {number} of {n} labels are wrong: {round(sure * n)} by the surest predictions, "
+            f"{round(everywhere * n)} by all: these observations cannot tell hard records from "
+            "wrong labels. Check 50 (to_check) and give what you find (checked)"
         )
     return f"about {number} of {n} labels are wrong"

@@ -276,6 +276,30 @@ class Ranking:
         return any(pair.separated for pair in self.pairs)
 
     @property
+    def undecided(self) -> tuple[str, ...]:
+        """What would decide the pairs of reports that are not separated, a sentence a pair."""
+        return tuple(
+            self._undecided(pair)
+            for pair in self.pairs
+            if not pair.separated and pair.better not in self.inside_noise
+        )
+
+    def _undecided(self, pair: PairComparison) -> str:
+        names, p = f"{pair.better} and {pair.worse}", pair.adjusted_p_value
+        if p <= 1 - self.confidence:
+            return (
+                f"the order of {names} is not estimable: they differ (p = {p:.2g}), but "
+                f"{pair.better} is paid less than {ESTIMABLE:g} standard errors more than noise"
+            )
+        names += " cannot be told apart"
+        if pair.records_needed is None:
+            return f"{names}: no number of records like these would separate them"
+        more = pair.records_needed - pair.num_records
+        if more <= 0:
+            return f"{names} once all pairs are looked at together (p = {p:.3f})"
+        return f"{names}; about {float(f'{more:.2g}'):,.0f} more records like these would"
+
+    @property
     def conclusion(self) -> str:
         """What the data say, in one sentence."""
         noise = self.inside_noise
@@ -697,7 +721,8 @@ def _published(
         seen, p_value = 0.0, 1.0
         if judged is not None:
             seen, p_value = float(judged.alone.seen[i]), float(judged.noise[i])
-        evidence = Evidence(labels, bound.observed, bound.classes, found[name], seen, p_value)
+        about = (found[name], seen, p_value, confidence)
+        evidence = Evidence(labels, bound.observed, bound.classes, *about)
         findings = [*diagnose(evidence), *(() if several else bound.findings)]
         record = _record(name, bound, found[name], seen, p_value, findings, confidence)
         error = half_width(None if left is None else left.log_scores[:, i], confidence)
@@ -811,7 +836,11 @@ def _ranked(
     left: LeftOut | None,
     confidence: float,
 ) -> RankedReport:
-    ratio, interval = _share(ranked.keeps, i)
+    ratio, interval = (None, None) if ranked.noise.all() else _share(ranked.keeps, i)
+    best = int(ranked.best)
+    if interval is not None and i != best:  # never against the tests that decide
+        interval = _with(interval, 1.0, not ranked.better[best, i])
+        interval = _with(interval, 0.0, True) if ranked.noise[i] else interval
     return RankedReport(
         name=name,
         keeps=ratio,
@@ -842,6 +871,12 @@ def _without_blocks(
     return one / two if i < best else two / one
 
 
+def _with(interval: tuple[float, float], share: float, held: bool) -> tuple[float, float]:
+    """An interval that holds a share that a test does not exclude, and ends at one that it does."""
+    low, high = interval
+    return (min(low, share), max(high, share)) if held else (min(low, share), min(high, share))
+
+
 def _share(found: Retention, i: int) -> tuple[float | None, tuple[float, float] | None]:
     """A share and its interval, or ``None`` where it cannot be estimated."""
     if not found.estimable[i] or not isfinite(found.upper[i]):
@@ -868,6 +903,8 @@ def _pair(
     if turned:
         i, j, one, two = j, i, two, one
     ratio, interval = _share(verdicts.backward if turned else verdicts.forward, number)
+    if interval is not None:
+        interval = _with(interval, 1.0, bool(verdicts.p_values[number] > 1 - confidence))
     needed = float(verdicts.needed[number])
     ratios = logs = None
     if left is not None and ratio is not None:
@@ -915,6 +952,7 @@ def _capped(bound: Bound, judged: _Judged, left: LeftOut | None) -> list[Finding
             "the order and its tests hold under these features as they are; for shares nearer to "
             "the exact kernel's rank some of the records",
             short / 3,
+            "ranking",
         )
     ]
 
@@ -950,6 +988,7 @@ def _apart(pairs: Sequence[PairComparison]) -> list[Finding]:
             f"{', ...' if len(found) > 3 else ''})",
             "nothing tells which of two such reports is better: have both label some records",
             len(found),
+            "ranking",
         )
     ]
 
@@ -966,6 +1005,7 @@ def _visibility(seen: float, d: int, reports: Sequence[RankedReport]) -> list[Fi
                 f"{max(seen, 0):.1f}",
                 "shares are of what can be seen: observe something that tells more classes apart",
                 seen,
+                "ranking",
             )
         )
     if all(report.keeps is None for report in reports):
@@ -976,6 +1016,7 @@ def _visibility(seen: float, d: int, reports: Sequence[RankedReport]) -> list[Fi
                 "what reports keep of one another cannot be estimated: the better one of a pair is "
                 f"paid less than {ESTIMABLE:g} standard errors more than noise",
                 "collect more records, or observations that depend more on the truth",
+                concerns="ranking",
             )
         )
     return found

@@ -59,9 +59,9 @@ def test_statistic_is_that_of_the_jackknife(sources):
 CLASSES = ["low", "mid", "high"]
 
 
-def evidence(x_hat, y, kernel="delta", seen=2.0, noise_p_value=0.01):
+def evidence(x_hat, y, kernel="delta", seen=2.0, noise_p_value=0.01, confidence=0.95):
     found = uncertainties({"": x_hat}, y, kernel, num_classes=len(CLASSES))[""]
-    return Evidence(x_hat, observe(kernel, y), CLASSES, found, seen, noise_p_value)
+    return Evidence(x_hat, observe(kernel, y), CLASSES, found, seen, noise_p_value, confidence)
 
 
 def names(found):
@@ -80,7 +80,13 @@ def test_a_clear_report_has_no_findings():
     [
         (lambda: evidence(SURE[:-1], SURE[:-1]), "rare class", 29, "'high' is reported 29 times"),
         (lambda: evidence(SURE[:61], SURE[:61]), "rare class", 1, "no unbiased score"),
-        (lambda: evidence(SURE, SURE, noise_p_value=0.05), "inside the noise", 0.05, "0.05"),
+        (lambda: evidence(SURE, SURE, noise_p_value=0.051), "inside the noise", 0.051, "0.051"),
+        (
+            lambda: evidence(SURE, SURE, noise_p_value=0.002, confidence=0.999),
+            "inside the noise",
+            0.002,
+            "0.002",
+        ),
         (lambda: evidence(SURE, SURE, seen=0.9), "volume of noise", 0.9, "2 directions between 3"),
     ],
 )
@@ -92,7 +98,8 @@ def test_each_doubt_has_its_threshold(found, name, value, words):
 
 
 def test_a_doubt_just_short_of_its_threshold_is_not_said():
-    assert diagnose(evidence(SURE, SURE, seen=1.0, noise_p_value=0.049)) == []
+    assert diagnose(evidence(SURE, SURE, seen=1.0, noise_p_value=0.05)) == []
+    assert diagnose(evidence(SURE, SURE, noise_p_value=0.083, confidence=0.8)) == []
     assert "no unbiased" not in names(evidence(SURE[:62], SURE[:62]))["rare class"].message
 
 
@@ -148,11 +155,11 @@ def test_a_relabelled_report_is_described():
 
 
 def test_independence_is_said_in_words():
-    fine = IndependenceCheck({"u": 1.0, "v": 1.2}, {"u": 0.1, "v": 0.1}, 2.0, 1, 0.05).finding()
-    assert (fine.level, fine.value) == ("note", 0.05)
-    assert "u +1.00, v +1.20; p = 0.05" in fine.message
-    wrong = IndependenceCheck({"u": 1.0, "v": 9.0}, {"u": 0.1, "v": 0.1}, 99.0, 1, 0.049).finding()
-    assert wrong.level == "warning"
+    fine = IndependenceCheck({"u": 1.0, "v": 1.2}, {"u": 0.1, "v": 0.1}, 2.0, 1, 0.06).finding()
+    assert (fine.level, fine.value) == ("note", 0.06)
+    assert "u +1.00, v +1.20; p = 0.06" in fine.message
+    wrong = IndependenceCheck({"u": 1.0, "v": 9.0}, {"u": 0.1, "v": 0.1}, 99.0, 1, 0.049)
+    assert (wrong.finding().level, wrong.finding(0.99).level) == ("warning", "note")
     with pytest.raises(ValueError, match="two observations or more, got 1"):
         conditional_independence(SURE, SURE, {"u": (SURE, jgram.delta)})
     with pytest.raises(ValueError, match="got -inf through 'v'"):

@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pytest
 
@@ -61,8 +63,24 @@ def test_hard_records_and_wrong_labels_are_two_numbers():
     truth = np.repeat([0, 1], 150)
     y = truth + np.random.default_rng(0).normal(size=300)
     found = label_issues(truth, y)
-    assert found.number_by_all > 1.5 * found.number
+    number, sure, everywhere = map(int, re.findall(r"(\d+) (?:of|by)", found.conclusion))
+    assert number == found.number
+    assert everywhere == found.number_by_all == (found.margin < 0).sum() > 1.5 * sure
+    assert abs(number - (sure + everywhere) / 2) <= 0.5
     assert "cannot tell hard records from wrong labels" in found.conclusion
+
+
+def test_errors_at_the_boundary_are_counted_better_than_by_the_surest_alone():
+    """Of the labels nearest to another class a quarter is wrong."""
+    rng = np.random.default_rng(0)
+    truth = np.repeat([0, 1], 150)
+    y = 2.5 * truth + rng.normal(size=300)
+    near = np.argsort(np.abs(y - 1.25))[:100]
+    labels = truth.copy()
+    labels[near[::4]] = 1 - truth[near[::4]]
+    found = label_issues(labels, y)
+    sure = 2 * found.number - found.number_by_all
+    assert abs(np.log(found.number / 25)) < abs(np.log(max(sure, 1) / 25))
 
 
 def test_observations_that_say_nothing_call_no_label_wrong():

@@ -1,8 +1,9 @@
 """The front door: reports of any kind in, an explained score or ranking out."""
 
 import json
+import re
 import sys
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from math import isfinite
 from types import MappingProxyType
 
@@ -158,6 +159,73 @@ def test_a_missing_label_leaves_its_record_out():
 
 
 # Several reports ----------------------------------------------------------------------------
+
+
+def agrees(ranking):
+    """No sentence and no finding against an interval or a p-value of the table beside it."""
+    alpha, shown = 1 - ranking.confidence, str(ranking)
+    by_name = {one.name: one for one in ranking.reports}
+    for one in ranking.reports:
+        assert one.inside_noise == (one.noise_p_value > alpha)
+        doubts = [f.name for f in one.published.findings if f.level != "fatal"]
+        if one.published.reason is None:
+            assert ("inside the noise" in doubts) == one.inside_noise
+        if one.keeps is not None:
+            low, high = one.keeps_interval
+            assert low <= one.keeps <= high
+            assert not one.inside_noise or low <= 0 <= high
+        assert one.name not in ranking.most_reliable or not one.inside_noise
+    for finding in (f for one in ranking.reports for f in one.published.findings):
+        assert finding.concerns != "score" or finding.advice not in shown
+    for pair in ranking.pairs:
+        assert pair.separated <= (pair.adjusted_p_value <= alpha)
+        assert not pair.separated or not by_name[pair.better].inside_noise
+        if pair.retention is not None:
+            low, high = pair.retention_interval
+            assert low <= pair.retention <= high
+            assert pair.retention <= 1
+            assert high <= 1 if pair.p_value <= alpha else high >= 1
+        best, worse = by_name[pair.better], by_name[pair.worse]
+        if None not in (best.keeps, worse.keeps) and best.keeps_interval == (1, 1):
+            assert worse.keeps_interval[1] <= 1 or not pair.separated
+            assert worse.keeps_interval[1] >= 1 or pair.separated
+        if pair.separated:
+            assert best.first_rank < worse.last_rank
+            assert ranking.reports.index(best) < ranking.reports.index(worse)
+    for line in ranking.undecided:
+        p = re.findall(r"p = ([0-9.e-]+)", line)
+        assert not p or (float(p[0]) <= alpha) == ("not estimable" in line)
+    if len(ranking.most_reliable) == 1 and "is the most reliable" in ranking.conclusion:
+        (first,) = ranking.most_reliable
+        assert all(
+            pair.separated or first not in (pair.better, pair.worse) or
+            {pair.better, pair.worse} & set(ranking.inside_noise)
+            for pair in ranking.pairs
+        )  # fmt: skip
+    return ranking
+
+
+@pytest.mark.parametrize("confidence", [0.8, 0.95, 0.999])
+def test_no_sentence_contradicts_its_own_table(confidence):
+    for seed in range(33, 45):
+        rng = np.random.default_rng(seed)
+        truth = rng.choice(D, N, p=rng.dirichlet(np.full(D, 3.0)))
+        y = truth + rng.exponential(1.0) * rng.normal(size=N)
+        reports = {name: np.where(rng.random(N) < rng.random(), rng.choice(D, N), truth)
+                   for name in "abc"}  # fmt: skip
+        agrees(rank_reports(reports, y, num_classes=D, confidence=confidence))
+
+
+def test_where_no_order_is_estimable_that_is_the_reason():
+    """A pair that differs beyond doubt, and of which the better one is paid next to nothing."""
+    ranking = rank_reports({"one": wrong(0.3, 8), "two": wrong(0.4, 9)}, LEVEL)
+    (pair,) = ranking.pairs
+    assert "cannot be told apart; about" in ranking.undecided[0]
+    refused = replace(ranking, pairs=(replace(pair, adjusted_p_value=1e-9),))
+    (line,) = refused.undecided
+    assert line.startswith(f"the order of {pair.better} and {pair.worse} is not estimable: ")
+    assert "p = 1e-09" in line
+    assert "3 standard errors" in line
 
 
 def test_a_ranking_orders_separates_and_says_what_is_kept():

@@ -25,7 +25,7 @@ from jgram.cli.charts import (
     reading_words,
     words,
 )
-from jgram.display import grouped_findings, undecided
+from jgram.display import grouped_findings
 from jgram.whole_file import whole_file
 
 if TYPE_CHECKING:
@@ -109,11 +109,7 @@ def write_ranking(path: Path, found: "Ranking", source: Mapping[str, Any], text:
         plot=ranking_plot(found),
         table=_reports_table(found),
         pairs=_pairs_table(found) if len(found.reports) > 2 else None,
-        undecided=[
-            undecided(pair)
-            for pair in found.pairs
-            if not pair.separated and pair.better not in found.inside_noise
-        ],
+        undecided=found.undecided,
         findings=grouped_findings([report.published for report in found.reports], found),
         **_frame("rank", found.conclusion, source, facts, text),
     )
