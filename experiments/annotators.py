@@ -24,10 +24,10 @@ from jgram.annotators.readings import (
     accuracies,
     agreements,
     alike,
-    chances,
     determinants,
     fit_crowd,
     log_scores,
+    noise_p_values,
     renamings,
 )
 
@@ -391,7 +391,7 @@ def nulls(rng: np.random.Generator, repetitions: int) -> dict[str, dict[str, flo
             seen = fit_crowd(unlike)
             found["renamed"].append(bool((renamings(seen, 0.05) != np.arange(3)).any()))
             if kind == "clean":  # where hard items mislead, even guesses tell something
-                found["chance"].append(bool(chances(seen)[-1] < 0.05))
+                found["chance"].append(bool(noise_p_values(seen)[-1] < 0.05))
             equal, _ = design(kind, rng, np.full(20, 0.75))
             same = fit_crowd(equal)
             found["alike"].append(alike(same) < 0.05)

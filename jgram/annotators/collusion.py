@@ -207,7 +207,8 @@ def _easy_or_hard(
     easy = votes.max(axis=1, keepdims=True)
     start = jnp.concatenate([votes * easy, votes * (1.0 - easy)], axis=1)
     ones = jnp.ones(items)
-    return fit(start, item, annotator, label, ones, ones, m=m, classes=d, iterations=ITERATIONS)
+    rows = item, annotator, label
+    return fit(start, rows, ones, ones, m=m, classes=d, iterations=ITERATIONS)
 
 
 def _shares(answers: Answers) -> np.ndarray:

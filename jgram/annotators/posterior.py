@@ -51,6 +51,10 @@ MOVES = (0, -1, 1, -3, 3)  # the first of equals: stay
 FIRST_STRENGTH = 9  # the place of 11.3
 
 
+Rows = tuple[Int[ArrayLike, " n"], Int[ArrayLike, " n"], Int[ArrayLike, " n"]]
+"""Of each answer its item, its annotator and its outcome: the label, or after all an abstention."""
+
+
 class Model(NamedTuple):
     """What was fitted.
 
@@ -86,10 +90,9 @@ def item_weights(item: Int[ArrayLike, " n"], items: int, correlation: float) -> 
     return 1.0 / (1.0 + correlation * jnp.maximum(count - 1.0, 0.0))
 
 
-def posteriors(
-    model: Model, item: ArrayLike, annotator: ArrayLike, outcome: ArrayLike, weight: Array
-) -> Float[Array, "i s"]:
+def posteriors(model: Model, rows: Rows, weight: Array) -> Float[Array, "i s"]:
     """The expectation step: ``q``."""
+    item, annotator, outcome = rows
     table = model.log_channels.reshape(-1, model.log_prior.shape[0])
     own = table[annotator * model.log_channels.shape[1] + outcome]
     total = jax.ops.segment_sum(own, item, weight.shape[0])
@@ -97,15 +100,9 @@ def posteriors(
 
 
 @jax.jit
-def cavities(
-    model: Model,
-    q: Array,
-    item: ArrayLike,
-    annotator: ArrayLike,
-    outcome: ArrayLike,
-    weight: Array,
-) -> Float[Array, "n s"]:
+def cavities(model: Model, q: Array, rows: Rows, weight: Array) -> Float[Array, "n s"]:
     """For each answer the posterior of its item without it."""
+    item, annotator, outcome = rows
     own = model.log_channels[annotator, outcome]
     log_q = jnp.log(jnp.maximum(q, jnp.finfo(q.dtype).tiny))
     return jax.nn.softmax(log_q[item] - weight[item][:, None] * own, axis=1)
@@ -151,9 +148,7 @@ def _maximise(
 @partial(jax.jit, static_argnames=("m", "classes", "iterations"))
 def fit(
     start: Float[ArrayLike, "i s"],
-    item: Int[ArrayLike, " n"],
-    annotator: Int[ArrayLike, " n"],
-    outcome: Int[ArrayLike, " n"],
+    rows: Rows,
     weight: Float[ArrayLike, " i"],
     counted: Float[ArrayLike, " i"],
     *,
@@ -165,9 +160,7 @@ def fit(
 
     Args:
         start: First guess of the posteriors, such as :func:`majority`.
-        item: The item of each answer.
-        annotator: The annotator of each answer.
-        outcome: The label, ``classes`` for an abstention.
+        rows: Item, annotator and outcome of each answer: the label, ``classes`` for an abstention.
         weight: ``w_i``, an exponent on each item's answers.
         counted: 1 where an item has a part in fitting the model, 0 where not.
         m: Number of annotators.
@@ -180,7 +173,7 @@ def fit(
     Example:
         >>> item, annotator, label = jnp.array([[0, 0, 0, 1, 1], [0, 1, 2, 0, 1], [0, 0, 1, 1, 1]])
         >>> start, ones = majority(item, label, 2, 2), jnp.ones(2)
-        >>> model, q = fit(start, item, annotator, label, ones, ones, m=3, classes=2)
+        >>> model, q = fit(start, (item, annotator, label), ones, ones, m=3, classes=2)
         >>> q.argmax(axis=1).tolist()
         [0, 1]
 
@@ -189,14 +182,14 @@ def fit(
     2018.
     """
     item, annotator, outcome, weight, counted, start = map(
-        jnp.asarray, (item, annotator, outcome, weight, counted, start)
+        jnp.asarray, (*rows, weight, counted, start)
     )
     cell = annotator * (classes + 1) + outcome
 
     def step(_: Any, state: tuple[Array, Array, Model]) -> tuple[Array, Array, Model]:
         q, places, _ = state
         model, places = _maximise(q, places, m, classes, item, cell, counted)
-        return posteriors(model, item, annotator, outcome, weight), places, model
+        return posteriors(model, (item, annotator, outcome), weight), places, model
 
     states = start.shape[1]
     blank = Model(jnp.zeros(states), jnp.zeros((m, classes + 1, states)), jnp.zeros(()))
@@ -207,9 +200,7 @@ def fit(
 
 def cross_fit(
     start: Float[ArrayLike, "i s"],
-    item: Int[ArrayLike, " n"],
-    annotator: Int[ArrayLike, " n"],
-    outcome: Int[ArrayLike, " n"],
+    rows: Rows,
     weight: Float[ArrayLike, " i"],
     *,
     m: int,
@@ -218,27 +209,18 @@ def cross_fit(
 ) -> tuple[Model, Float[Array, "i s"], Float[Array, "n s"]]:
     """Posteriors and cavities, each item's from a model that was fitted without its fold.
 
-    Args:
-        start: As :func:`fit`.
-        item: As :func:`fit`.
-        annotator: As :func:`fit`.
-        outcome: As :func:`fit`.
-        weight: As :func:`fit`.
-        m: As :func:`fit`.
-        classes: As :func:`fit`.
-        folds: 1 fits once, with all items.
+    Args are those of :func:`fit`, and ``folds``: 1 fits once, with all items.
 
     Returns:
         The last fold's :class:`Model`, ``q`` and the cavity of each answer.
     """
     weight = jnp.asarray(weight)
     fold = jnp.arange(weight.shape[0]) % folds
-    rows = (jnp.asarray(item), jnp.asarray(annotator), jnp.asarray(outcome))
 
     def one(number: int) -> tuple[Model, Array, Array]:
         counted = jnp.ones_like(weight) if folds == 1 else 1.0 - (fold == number)
-        model, q = fit(start, *rows, weight, counted, m=m, classes=classes)
-        return model, q, cavities(model, q, *rows, weight)
+        model, q = fit(start, rows, weight, counted, m=m, classes=classes)
+        return model, q, cavities(model, q, rows, weight)
 
     model, q, cavity = one(0)
     for number in range(1, folds):

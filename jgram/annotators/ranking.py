@@ -12,13 +12,13 @@ Where an annotator may abstain, accuracy is the precision of the labels that wer
 ``coverage`` says how many were.
 
 An annotator who only ever gives one label has determinant 0 by definition, and is judged by the
-precision of that label. Better than average is only said of annotators who can be told from chance.
+precision of that label. Better than average is only said of annotators who can be told from noise.
 
 A rank's interval counts the annotators who are separated from this one, above and below, by a
 normal test corrected for the number of others (Bonferroni).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -34,10 +34,10 @@ from jgram.annotators.readings import (
     accuracies,
     agreements,
     alike,
-    chances,
     determinants,
     fit_crowd,
     log_scores,
+    noise_p_values,
     renamings,
 )
 from jgram.comparisons import normal_quantile
@@ -121,7 +121,7 @@ class Annotator:
         if self.only_label is not None:
             remarks.append(f"only says {self.only_label!r}: see its accuracy")
         elif self.p_value >= LEVEL:
-            remarks.append("cannot be told from chance")
+            remarks.append("cannot be told from noise")
         if self.standing != "unclear":
             remarks.append(self.standing)
         return tuple(remarks)
@@ -170,15 +170,15 @@ class AnnotatorRanking:
         better, worse = (
             sum(a.standing == side for a in self.annotators) for side in ("better", "worse")
         )
-        chance = sum(a.p_value >= LEVEL for a in self.annotators)
+        noise = sum(a.p_value >= LEVEL for a in self.annotators)
         if better + worse == 0:
             return (
                 f"These {m} annotators differ (p = {self.p_value:.2g}), but the data cannot tell "
                 "which of them is better or worse than the average."
             )
         return (
-            f"Of {m} annotators {better} are better and {worse} worse than the average; {chance} "
-            "cannot be told from chance."
+            f"Of {m} annotators {better} are better and {worse} worse than the average; {noise} "
+            "cannot be told from noise."
         )
 
     def records(self) -> list[dict[str, Any]]:
@@ -369,9 +369,9 @@ def _listed(
 ) -> list[Annotator]:
     """The judged annotators, best first."""
     classes = answers.classes
-    chance, only, agreement = chances(crowd), _only_labels(crowd), agreements(crowd)
+    p_value, only, agreement = noise_p_values(crowd), _only_labels(crowd), agreements(crowd)
     rank, first, last = _ranks(readings[by], judged)
-    standing, naming = _standings(readings[by], judged, chance), renamings(crowd, LEVEL)
+    standing, naming = _standings(readings[by], judged, p_value), renamings(crowd, LEVEL)
     coverage = np.bincount(crowd.annotator, minlength=len(crowd.answers)) / len(answers.items)
     return [
         Annotator(
@@ -385,7 +385,7 @@ def _listed(
             determinant=None if only[a] >= 0 else _reading(readings["determinant"], a),
             accuracy=_reading(readings["accuracy"], a),
             agreement=float(agreement[a]),
-            p_value=float(chance[a]),
+            p_value=float(p_value[a]),
             standing=standing[a],
             only_label=classes[only[a]] if only[a] >= 0 else None,
             renaming=_renaming(naming[a], classes),
@@ -424,10 +424,10 @@ def _ranks(found: Estimates, judged: np.ndarray) -> tuple[np.ndarray, np.ndarray
     return spread[0], spread[1], spread[2]
 
 
-def _standings(found: Estimates, judged: np.ndarray, chance: np.ndarray) -> list[Any]:
-    """Against the mean annotator; ``"better"`` only where chance is excluded."""
+def _standings(found: Estimates, judged: np.ndarray, p_value: np.ndarray) -> list[Any]:
+    """Against the mean annotator; ``"better"`` only where noise is excluded."""
     average = np.nanmean(found.value[judged])
-    better = (found.low > average) & (chance < LEVEL)
+    better = (found.low > average) & (p_value < LEVEL)
     worse = found.high < average
     return [
         "better" if up else "worse" if down else "unclear"
@@ -473,33 +473,17 @@ def _findings(
     listed: list[Annotator],
     p_value: float,
     collusion: CollusionSearch,
-) -> list[Finding]:
-    found = [
-        _cannot_tell(p_value),
-        _assumption(),
-        _few_answers(listed),
-        _rare_class(by, answers, crowd),
-        _one_label(answers, listed),
-        _copies(collusion),
-        _no_peers(answers, crowd),
-    ]
-    return [finding for finding in found if finding is not None]
-
-
-def _cannot_tell(p_value: float) -> Finding | None:
-    if p_value < LEVEL:
-        return None
-    return Finding(
-        "cannot tell",
-        "warning",
-        f"annotators could be exchanged within items without being noticed (p = {p_value:.2f})",
-        "do not act on the order; collect more answers an annotator",
-        p_value,
-    )
-
-
-def _assumption() -> Finding:
-    return Finding(
+) -> Iterator[Finding]:
+    """What to know before acting; each is written where it is found."""
+    if p_value >= LEVEL:
+        yield Finding(
+            "cannot tell",
+            "warning",
+            f"annotators could be exchanged within items without being noticed (p = {p_value:.2f})",
+            "do not act on the order; collect more answers an annotator",
+            p_value,
+        )
+    yield Finding(
         "consensus",
         "note",
         "all readings take the consensus to be mostly right; errors that everybody makes are "
@@ -507,83 +491,67 @@ def _assumption() -> Finding:
         "the order is firmer than the levels",
         "check some items yourself where levels matter",
     )
-
-
-def _few_answers(listed: list[Annotator]) -> Finding | None:
-    few = sum(a.answers < 10 for a in listed)
-    if not few:
-        return None
-    return Finding(
-        "few answers",
-        "note",
-        f"{few} of {len(listed)} annotators have fewer than 10 answers that can be judged",
-        "read their place as 'not known', not as 'average'",
-        few,
+    if few := sum(a.answers < 10 for a in listed):
+        yield Finding(
+            "few answers",
+            "note",
+            f"{few} of {len(listed)} annotators have fewer than 10 answers that can be judged",
+            "read their place as 'not known', not as 'average'",
+            few,
+        )
+    yield from _of_labels(by, answers, crowd, listed)
+    judged = f"{collusion.judged} of {collusion.pairs} pairs with common items could be judged"
+    pairs = len(collusion.flagged)
+    yield Finding(
+        "collusion",
+        "warning" if pairs else "note",
+        f"{pairs} flagged; {judged}. {collusion.flagged[0].message}"
+        if pairs
+        else f"no pair flagged; {judged}",
+        "copies vouch for each other: leave one of each pair out and rank again"
+        if pairs
+        else "no flag is no acquittal: few common items or a share copied stay unseen",
+        pairs,
     )
+    alone, unjudged = int((~crowd.judged).sum()), np.flatnonzero(crowd.answers == 0)
+    if alone or len(unjudged):
+        names = ", ".join(repr(answers.annotators[a]) for a in unjudged[:3])
+        more = ", .." if len(unjudged) > 3 else ""
+        who = f"; {len(unjudged)} annotators have no others: {names}{more}"
+        yield Finding(
+            "no peers",
+            "note",
+            f"{alone} answers stand on items that nobody else labelled"
+            + (who if len(unjudged) else ""),
+            "they were left out of the readings",
+            alone,
+        )
 
 
-def _rare_class(by: By, answers: Answers, crowd: Crowd) -> Finding | None:
+def _of_labels(
+    by: By, answers: Answers, crowd: Crowd, listed: list[Annotator]
+) -> Iterator[Finding]:
+    """A class with few answers, annotators with one label."""
     share = crowd.votes.sum(axis=0) / crowd.votes.sum()
     rare = int(np.argmin(share))
-    if by != "determinant" or share[rare] * len(share) >= 0.5:
-        return None
-    return Finding(
-        "rare class",
-        "warning",
-        f"the determinant weighs every class alike, and class {answers.classes[rare]!r} has "
-        f"{share[rare]:.1%} of the answers",
-        "where accuracy is meant use by='log_score' or by='accuracy'",
-        float(share[rare]),
-    )
-
-
-def _one_label(answers: Answers, listed: list[Annotator]) -> Finding | None:
-    count = sum(a.only_label is not None for a in listed)
-    if not count:
-        return None
-    silent = bool((answers.label == len(answers.classes)).any())
-    return Finding(
-        "one label",
-        "note" if silent else "warning",
-        f"{count} of {len(listed)} annotators only ever give one label: their determinant is 0 by "
-        "definition, and they are judged by the precision of that label",
-        "read their accuracy and coverage"
-        if silent
-        else "if they could abstain, include the abstentions (abstain=): silence tells them apart",
-        count,
-    )
-
-
-def _copies(collusion: CollusionSearch) -> Finding:
-    judged = f"{collusion.judged} of {collusion.pairs} pairs with common items could be judged"
-    if not collusion.flagged:
-        return Finding(
-            "collusion",
-            "note",
-            f"no pair flagged; {judged}",
-            "no flag is no acquittal: few common items or a share copied stay unseen",
-            0,
+    if by == "determinant" and share[rare] * len(share) < 0.5:
+        yield Finding(
+            "rare class",
+            "warning",
+            f"the determinant weighs every class alike, and class {answers.classes[rare]!r} has "
+            f"{share[rare]:.1%} of the answers",
+            "where accuracy is meant use by='log_score' or by='accuracy'",
+            float(share[rare]),
         )
-    return Finding(
-        "collusion",
-        "warning",
-        f"{len(collusion.flagged)} flagged; {judged}. {collusion.flagged[0].message}",
-        "copies vouch for each other: leave one of each pair out and rank again",
-        len(collusion.flagged),
-    )
-
-
-def _no_peers(answers: Answers, crowd: Crowd) -> Finding | None:
-    alone, unjudged = int((~crowd.judged).sum()), np.flatnonzero(crowd.answers == 0)
-    if not alone and not len(unjudged):
-        return None
-    names = ", ".join(repr(answers.annotators[a]) for a in unjudged[:3])
-    more = ", .." if len(unjudged) > 3 else ""
-    who = f"; {len(unjudged)} annotators have no others: {names}{more}" if len(unjudged) else ""
-    return Finding(
-        "no peers",
-        "note",
-        f"{alone} answers stand on items that nobody else labelled{who}",
-        "they were left out of the readings",
-        alone,
-    )
+    if count := sum(a.only_label is not None for a in listed):
+        silent = bool((answers.label == len(answers.classes)).any())
+        yield Finding(
+            "one label",
+            "note" if silent else "warning",
+            f"{count} of {len(listed)} annotators only ever give one label: their determinant is 0 "
+            "by definition, and they are judged by the precision of that label",
+            "read their accuracy and coverage"
+            if silent
+            else "if they could abstain, include the abstentions (abstain=), which tell them apart",
+            count,
+        )

@@ -26,7 +26,7 @@ of the pooled logits with and without the own answers, and ``shared = .5`` an al
 other crowds: errors that everybody makes are invisible to any likelihood, however many answers
 there are.
 
-**Chance.** Own labels dealt anew over own items would give the sum of own cavity probabilities a
+**Noise.** Own labels dealt anew over own items would give the sum of own cavity probabilities a
 known mean and variance (the permutation moments of Hoeffding); the standardised sum, two-sided.
 
 **Alike.** If all annotators were alike, the labels of an item would be exchangeable among those who
@@ -42,10 +42,11 @@ permutation, every label it moves must by itself pass a sign test: the cavities 
 labelled prefer the new meaning to the given one (Chernoff's bound on the binomial tail).
 """
 
-from math import erfc, lgamma, sqrt
+from math import sqrt
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import betaln, ndtr, polygamma, psi
 
 from jgram.annotators.answers import Answers
 from jgram.annotators.posterior import cross_fit, item_weights, majority
@@ -55,10 +56,10 @@ __all__ = [
     "Estimates",
     "accuracies",
     "alike",
-    "chances",
     "determinants",
     "fit_crowd",
     "log_scores",
+    "noise_p_values",
     "renamings",
 ]
 
@@ -129,7 +130,7 @@ def fit_crowd(answers: Answers, *, incentive: bool = False, correlation: float =
     item, annotator, label = (
         part[given] for part in (answers.item, answers.annotator, answers.label)
     )
-    everything = (answers.item, answers.annotator, answers.label)
+    everything = answers.item, answers.annotator, answers.label
     start = majority(item, label, items, d)
     folds = FOLDS if incentive else 1
     own, posterior = np.empty((2, len(given)), np.float32), np.zeros((items, d), np.float32)
@@ -137,7 +138,7 @@ def fit_crowd(answers: Answers, *, incentive: bool = False, correlation: float =
     strength, cell = 0.0, annotator.astype(np.int64) * d + label
     for rho in (0.0, correlation):
         weight = item_weights(item, items, rho)
-        model, q, without = cross_fit(start, *everything, weight, m=m, classes=d, folds=folds)
+        model, q, without = cross_fit(start, everything, weight, m=m, classes=d, folds=folds)
         q, cavity = np.asarray(q), np.asarray(without)[given]
         posterior += q / 2.0
         seen = cavity if incentive else q[item]
@@ -246,8 +247,7 @@ def accuracies(
     g, logits = pooled.mean(), np.log(pooled / (1.0 - pooled))
     s = _worth_of_crowd(worth * p, worth * (1.0 - p), float(g), most_worth)
     a, b = s * g + worth * p, s * (1.0 - g) + worth * (1.0 - p)
-    (middle_a, variance_a), (middle_b, variance_b) = _polygammas(a), _polygammas(b)
-    middle, variance = middle_a - middle_b, variance_a + variance_b
+    middle, variance = psi(a) - psi(b), polygamma(1, a) + polygamma(1, b)
     error = np.sqrt(variance + shared**2 + (logits[0] - logits[1]) ** 2)
     value, low, high = (1.0 / (1.0 + np.exp(-(middle + t * z * error))) for t in (0, -1, 1))
     return Estimates(value, low, high, (high - low) / (2.0 * z))
@@ -255,32 +255,13 @@ def accuracies(
 
 def _worth_of_crowd(right: np.ndarray, wrong: np.ndarray, g: float, most: float) -> float:
     """``s`` by beta-binomial likelihood over a grid that ends at ``most``."""
-    log_gamma = np.vectorize(lgamma, otypes=[float])
-
-    def log_beta(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        return log_gamma(a) + log_gamma(b) - log_gamma(a + b)
-
     grid = np.geomspace(0.5, most, 14)
     a, b = grid[:, None] * g, grid[:, None] * (1.0 - g)
-    likelihood = (log_beta(a + right, b + wrong) - log_beta(a, b)).sum(axis=1)
+    likelihood = (betaln(a + right, b + wrong) - betaln(a, b)).sum(axis=1)
     return float(grid[int(np.argmax(likelihood))])
 
 
-def _polygammas(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """``psi`` and ``psi'`` for ``x > 0``: eight steps up, then their asymptotic series."""
-    steps = x[:, None] + np.arange(8)
-    t = 1.0 / (x + 8.0)
-    first = -np.log(t) - t / 2 - t**2 / 12 + t**4 / 120 - t**6 / 252
-    second = t + t**2 / 2 + t**3 / 6 - t**5 / 30 + t**7 / 42
-    return first - (1.0 / steps).sum(axis=1), second + (1.0 / steps**2).sum(axis=1)
-
-
-def _upper_tail(z: np.ndarray) -> np.ndarray:
-    """Of the normal distribution."""
-    return np.vectorize(lambda value: erfc(value / sqrt(2.0)) / 2.0, otypes=[float])(z)
-
-
-def chances(crowd: Crowd) -> np.ndarray:
+def noise_p_values(crowd: Crowd) -> np.ndarray:
     """``[m]`` p-values of own labels having nothing to do with own items; 1 where none can be told.
 
     Args:
@@ -302,7 +283,7 @@ def chances(crowd: Crowd) -> np.ndarray:
         square += np.bincount(a, (often[a] * left).sum(axis=1) * crowd.judged[part], m)
     variance = square / np.maximum(crowd.answers - 1.0, 1.0)
     z = k[:, 0] * (total - middle) / np.sqrt(np.maximum(variance, 1e-12))
-    return np.where(variance > 1e-9, 2.0 * _upper_tail(np.abs(z)), 1.0)
+    return np.where(variance > 1e-9, 2.0 * ndtr(-np.abs(z)), 1.0)
 
 
 def alike(crowd: Crowd) -> float:
@@ -361,7 +342,7 @@ def _chi_square(
     freedom = 2.0 * mean**2 / spread
     ratio = float((total[live] ** 2 / scale[live]).sum()) / mean
     z = (ratio ** (1.0 / 3.0) - 1.0 + 2.0 / (9.0 * freedom)) / sqrt(2.0 / (9.0 * freedom))
-    return float(_upper_tail(np.asarray(z)))  # Wilson and Hilferty
+    return float(ndtr(-z))  # Wilson and Hilferty
 
 
 def _squared_correlations(
@@ -410,7 +391,7 @@ def renamings(crowd: Crowd, level: float) -> np.ndarray:
 
 
 def _log_sign_test(wins: np.ndarray, count: np.ndarray) -> np.ndarray:
-    """Log of Chernoff's bound on the chance of as many heads of a fair coin."""
+    """Log of Chernoff's bound on the probability of as many heads of a fair coin."""
     share = np.clip(wins / np.maximum(count, 1), 0.5, 1.0)
     tails = np.where(share < 1.0, (1.0 - share) * np.log(2.0 * np.maximum(1.0 - share, 1e-9)), 0.0)
     return -count * (share * np.log(2.0 * share) + tails)
