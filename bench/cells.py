@@ -75,7 +75,7 @@ def counting(folder: Path) -> Callable[[], int]:
 
     from jgram.data import Reading, count_files
 
-    return lambda: count_files(folder, Reading(NAMES)).cells.num_records
+    return lambda: count_files(folder, Reading(NAMES)).num_records
 
 
 def ranking(folder: Path) -> Callable[[], int]:
@@ -84,10 +84,10 @@ def ranking(folder: Path) -> Callable[[], int]:
     from jgram.data import Reading, count_files
 
     def run() -> int:
-        cells = count_files(folder, Reading(NAMES)).cells
-        table = cells.table()
+        counted = count_files(folder, Reading(NAMES))
+        table = counted.table()
         reports = {name: table[name] for name in NAMES[:3]}
-        found = jgram.rank_reports(reports, table["crp"], weights=cells.counts)
+        found = jgram.rank_reports(reports, table["crp"], weights=counted.counts)
         if found.most_reliable != ("ann",):
             raise ValueError(f"expected ann to be the most reliable, got {found.conclusion}")
         return int(found.num_records)

@@ -12,7 +12,7 @@ import numpy as np
 
 from jgram.approximation import approximate
 from jgram.arrays import float64
-from jgram.cells import Fold, representatives
+from jgram.counted import Fold, representatives
 from jgram.data import (
     check_aligned,
     check_observations,
@@ -145,7 +145,7 @@ def _bind(
     numbers = _group_numbers(columns.pop(_GROUPS, None))
     plain = numbers is None and not kinds and scale == "rank"
     if foldable and plain and (kept := _distinct(columns, y, kernel)) is not None:
-        frequencies = np.bincount(kept.cell, frequencies).astype(np.float64)
+        frequencies = np.bincount(kept.place, frequencies).astype(np.float64)
         columns = {name: take(labels, kept.first, name) for name, labels in columns.items()}
         y, rows = take(y, kept.first, _OBSERVATIONS), rows[kept.first]
     codes, names, warnings = _encode(columns, classes, num_classes, missing, abstain, frequencies)

@@ -33,7 +33,7 @@ import jgram.display as display
 from jgram.arrays import Int, float64
 from jgram.audit import audit, audit_sample
 from jgram.binding import bind_observations, input_finding, leak_finding
-from jgram.cells import representatives
+from jgram.counted import representatives
 from jgram.data import check_aligned, drop_missing, encode_reports, find_leaks
 from jgram.data.columns import take
 from jgram.data.labels import Missing
@@ -345,10 +345,10 @@ class CellIssues:
     name: str
     wrong: np.ndarray = field(repr=False, metadata={"dtype": "float64"})
     margin: np.ndarray = field(repr=False, metadata={"dtype": "float64"})
-    suggested: np.ndarray = field(repr=False)
-    labels: np.ndarray = field(repr=False)
-    counts: np.ndarray = field(repr=False)
-    suspicious: np.ndarray = field(repr=False)
+    suggested: np.ndarray = field(repr=False, metadata={"dtype": "int32"})
+    labels: np.ndarray = field(repr=False, metadata={"dtype": "int32"})
+    counts: np.ndarray = field(repr=False, metadata={"dtype": "int64"})
+    suspicious: np.ndarray = field(repr=False, metadata={"dtype": "int64"})
     number: int
     number_by_all: int
     informative: bool
@@ -366,7 +366,7 @@ def cell_issues(
     name: str = "x_hat",
     classes: Sequence[Any] | None = None,
 ) -> CellIssues:
-    """:func:`label_issues` of distinct records of categories (:mod:`jgram.cells`) with counts.
+    """:func:`label_issues` of distinct records of categories (:mod:`jgram.counted`) with counts.
 
     Args:
         x_hat: Labels ``[n]`` of any type, none missing.
@@ -564,9 +564,9 @@ def _predict(bound: _Bound, labels: np.ndarray) -> tuple[np.ndarray, bool]:
     codes = np.asarray(observed.codes)
     kept = representatives([labels, codes], [int(labels.max()) + 1, observed.num_outcomes])
     distinct = replace(observed, codes=observed.codes[kept.first])
-    counts = np.bincount(kept.cell)
+    counts = np.bincount(kept.place)
     found, informative = predict_left_out(distinct, None, labels[kept.first], counts)
-    return found[kept.cell], informative
+    return found[kept.place], informative
 
 
 def _disagreement(

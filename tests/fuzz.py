@@ -571,7 +571,7 @@ def stray_quotes(rng: np.random.Generator, strays: int | None = None) -> Case:
         reading = Reading(tuple(columns), separator=separator)
         ways = {
             whole: lambda: len(read_columns(whole, separator=separator)["id"]),
-            many: lambda: count_files(many, reading).cells.num_records,
+            many: lambda: count_files(many, reading).num_records,
         }
         for path, way in ways.items():
             try:

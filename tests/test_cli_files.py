@@ -1,4 +1,4 @@
-"""The command line on folders, globs and large files: the answers of one file."""
+"""The command line: one answer whatever the way in, a file, a folder, a glob or counts."""
 
 import csv
 import json
@@ -18,8 +18,8 @@ from pyarrow import csv as pc
 from pyarrow import parquet as pq
 
 from jgram import load, schema
-from jgram.cli import counted, main
-from tests.test_cells import assert_equal
+from jgram.cli import main, read
+from tests.test_counted import assert_equal
 
 ROOT = Path(__file__).parents[1]
 
@@ -78,64 +78,66 @@ def judged(capsys, *arguments):
 RANK = ("--report", "ann", "--report", "gaps")
 
 
-@pytest.mark.thorough
+WAYS = {"file": "one.parquet", "folder": "many", "glob": "texts/*.csv", "counted": "many"}
+
+
+@pytest.fixture(params=WAYS)
+def way(request, folder, monkeypatch):
+    """A way in, and whether distinct records are counted there."""
+    counted = request.param == "counted"
+    if counted:
+        monkeypatch.setattr(read, "LARGE_RECORDS", 1000)
+    return folder / WAYS[request.param], counted
+
+
 @pytest.mark.parametrize(
-    "options",
+    ("options", "categories"),
     [
-        ("--observation", "crp", "--weight", "copies"),
-        ("--observation", "level", "--bins", "4", "--missing", "drop"),
+        (("--observation", "crp", "--weight", "copies"), True),
+        (("--observation", "level", "--bins", "4", "--missing", "drop"), True),
+        pytest.param(("--observation", "level"), False, marks=pytest.mark.thorough),
+        pytest.param(
+            ("--observation", "crp", "--order", "level", "--block-length", "4"), False,
+            marks=pytest.mark.thorough,
+        ),
+        pytest.param(("--observation", "holes", "--observation", "crp"), False,
+                     marks=pytest.mark.thorough),
     ],
-)
-def test_a_folder_is_ranked_as_the_file_is(folder, capsys, monkeypatch, options):
-    _, expected = judged(capsys, "rank", folder / "one.parquet", *RANK, *options)
-    for source in (folder / "many", folder / "texts" / "*.csv"):
-        about, found = judged(capsys, "rank", source, *RANK, *options)
-        assert_equal(found, expected)
-        assert "distinct records counted in 3 files" in about["notes"][-1]
-        if "--bins" in options:
-            assert any("quantiles of" in note for note in about["notes"])
-    monkeypatch.setattr(counted, "LARGE_PARQUET", 1000)
-    about, found = judged(capsys, "rank", folder / "one.parquet", *RANK, *options)
+)  # fmt: skip
+def test_a_ranking_is_the_same_whatever_the_way_in(folder, capsys, way, options, categories):
+    _, expected = judged(capsys, "rank", folder / "one.csv", *RANK, *options)
+    source, counted = way
+    about, found = judged(capsys, "rank", source, *RANK, *options)
     assert_equal(found, expected)
-    assert "counted in the file" in about["notes"][-1]
+    assert counted_note(about) == (counted and categories)
+    if counted and "--bins" in options:
+        assert any("quantiles of" in note for note in about["notes"])
 
 
-@pytest.mark.parametrize("name", ["one.csv", "one.parquet"])
-def test_one_large_file_of_numbers_is_read_as_a_whole(folder, capsys, monkeypatch, name):
-    _, expected = judged(capsys, "rank", folder / name, *RANK, "--observation", "level")
-    monkeypatch.setattr(counted, "LARGE_PARQUET", 1000)
-    monkeypatch.setattr(counted, "LARGE_TEXT", 1000)
-    about, found = judged(capsys, "rank", folder / name, *RANK, "--observation", "level")
-    assert found == expected
-    assert not any("distinct records" in note for note in about["notes"])
-    about, _ = judged(capsys, "rank", folder / name, *RANK, "--observation", "crp")
-    assert any("distinct records" in note for note in about["notes"])
+def counted_note(about):
+    return any("distinct records counted in" in note for note in about["notes"])
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--observation", "crp", "--order", "level"), ("--order", "one file")),
-        (("--observation", "level", "--difference"), ("--difference", "one file")),
-        (("--observation", "level", "--kernel", "rbf"), ("--kernel rbf", "one file")),
-        (("--observation", "crp", "--kind", "crp=number"), ("--kind", "one file")),
-        (("--observation", "level"), ("level", "--bins 8")),
-        (("--observation", "number"), ("number", "--kernel delta")),
-        (("--observation", "holes"), ("holes", "of 2400 values missing", "--missing drop")),
-        (("--observation", "ann"), ("distinct columns", "ann twice")),
-        (("--observation", "nothing"), ("0.parquet", "nothing")),
-        (("--observation", "crp", "--bins", "4"), ("--bins", "numeric column")),
-        (("--observation", "level", "--bins", "4"), ()),
+        (("crp", "--order", "level", "--checkpoint", "kept"), ("--order", "no --checkpoint")),
+        (("level", "--difference", "--checkpoint", "kept"), ("--difference", "the records")),
+        (("crp", "--kind", "crp=number", "--scheduler", "x:1"), ("--kind", "no --scheduler")),
+        (("ann",), ("distinct columns", "ann twice")),
+        (("nothing",), ("0.parquet", "nothing")),
+        (("crp", "--bins", "4"), ("--bins", "numeric column")),
+        (("crp", "--bins", "4", "--checkpoint", "kept"), ("--bins", "numeric column")),
     ],
 )
-def test_what_needs_the_records_is_refused_in_one_line(folder, capsys, options, words):
-    code, out, err = run(capsys, "score", folder / "many", "--report", "ann", *options)
-    if not words:
-        assert (code, err) == (0, "")
-        return
+def test_what_is_refused_is_refused_in_one_line(
+    folder, capsys, tmp_path, monkeypatch, options, words
+):
+    monkeypatch.chdir(tmp_path)
+    given = ("score", folder / "many", "--report", "ann", "--observation", *options)
+    code, out, err = run(capsys, *given)
     assert (code, out, err.count("\n")) == (2, "", 1)
-    for word in words:
-        assert word in err
+    assert [word for word in words if word not in err] == []
 
 
 def test_dask_is_named_where_it_is_missing(folder, capsys, monkeypatch):
@@ -150,28 +152,43 @@ def rows_of(path):
         return list(csv.DictReader(file))
 
 
-@pytest.mark.parametrize("source", ["many", pytest.param("texts", marks=pytest.mark.thorough)])
-def test_issues_of_a_folder_are_those_of_the_file(folder, capsys, tmp_path, source):
+def test_issues_are_the_same_whatever_the_way_in(folder, capsys, tmp_path, way):
     options = ("--report", "gaps", "--observation", "crp")
-    one = run(capsys, "issues", folder / "one.parquet", *options, "--out", tmp_path / "one.csv")
+    one = run(capsys, "issues", folder / "one.csv", *options, "--out", tmp_path / "one.csv")
+    source, counted = way
     out = tmp_path / "many.csv"
-    many = run(capsys, "issues", folder / source, *options, "--out", out)
-    assert one[0] == many[0] == 0
+    many = run(capsys, "issues", source, *options, "--out", out)
+    assert one[0] == many[0] == 0, many[2]
     expected = {int(row["row"]): row for row in rows_of(tmp_path / "one.csv")}
     found = rows_of(out)
     assert len(found) == len(expected) > 100
     for row in found:
-        place = 800 * int(Path(row["file"]).stem) + int(row["row"])
-        same = expected[place]
-        for name in ("label", "suggested", "crp"):
-            assert row[name] == same[name]
+        same = expected[int(row["row"])]
+        assert [row[name] for name in ("label", "suggested", "crp")] == [
+            same[name] for name in ("label", "suggested", "crp")
+        ]
         assert float(row["wrong"]) == pytest.approx(float(same["wrong"]), rel=1e-9)
+        assert not counted or Path(row["file"]).stem == str(int(row["row"]) // 800)
     assert f"about {len(found)} of" in many[1]
-    _, listing = judged(capsys, "issues", folder / source, *options)
+    _, listing = judged(capsys, "issues", source, *options)
     assert listing["number"] == len(found)
-    for option in (("--to-check", "5"), ("--out", tmp_path / "out.json")):
-        code, _, err = run(capsys, "issues", folder / source, *options, *option)
-        assert (code, err.count("\n")) == (2, 1)
+    page, sheet = tmp_path / "page.html", tmp_path / "sheet.csv"
+    given = ("issues", source, *options)
+    assert run(capsys, *given, "--html", page, "--out", tmp_path / "all.json")[0] == 0
+    assert run(capsys, *given, "--to-check", "5", "--out", sheet)[0] == 0
+    rows = rows_of(sheet)
+    assert [row["crp"] for row in rows] == [expected_crp(folder, row["row"]) for row in rows]
+    with sheet.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows([{**row, "right": "yes"} for row in rows])
+    _, checked = judged(capsys, *given, "--checked", sheet)
+    assert checked["num_checked"] == 5
+    assert checked["schema"] == "jgram/issues/1"
+
+
+def expected_crp(folder, row):
+    return pq.read_table(folder / "one.parquet")["crp"][int(row)].as_py()
 
 
 @pytest.mark.thorough
@@ -243,7 +260,7 @@ def test_a_dask_worker_that_is_killed_changes_nothing(folder, capsys):
 
     reading = Reading(("ann", "gaps", "crp"))
     files = sorted((folder / "many").iterdir()) * 4
-    expected = count_files(files, reading).cells
+    expected = count_files(files, reading)
     with (
         distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
@@ -256,7 +273,7 @@ def test_a_dask_worker_that_is_killed_changes_nothing(folder, capsys):
             threading.Timer(0.5, os.kill, (process, signal.SIGKILL)).start()
             return client.map(slowly, [function] * len(items), items, pure=False)
 
-        found = count_files(files, reading, map=killing).cells
+        found = count_files(files, reading, map=killing)
         assert dict(found.labels) == dict(expected.labels)
         assert np.array_equal(found.codes, expected.codes)
         assert np.array_equal(found.counts, expected.counts)

@@ -31,7 +31,7 @@ INSTEAD = """
 import sys, os, signal, pathlib
 import jgram.cli.demo as demo
 from jgram.cli.show import say
-from jgram.whole_file import whole_file
+from jgram.cli.outputs import whole_file
 def run():
     {}
 demo.run = run

@@ -13,11 +13,18 @@ from rich.cells import cell_len
 
 from jgram import display
 from jgram.cli import main
-from jgram.cli.outputs import PAGES, TABLES, check_outputs, unspelled, write_records
+from jgram.cli.outputs import (
+    PAGES,
+    TABLES,
+    check_outputs,
+    unfinished,
+    unspelled,
+    whole_file,
+    write_records,
+)
 from jgram.cli.process import end
 from jgram.cli.show import say, say_error, say_json, say_note, say_view
 from jgram.display import Column, Line, table
-from jgram.whole_file import unfinished, whole_file
 
 ROWS = [
     Column(
@@ -257,7 +264,7 @@ def test_a_new_table_and_an_empty_sheet_are_written(place):
 def test_a_planted_link_is_not_followed(place, monkeypatch):
     victim = place / "victim.txt"
     victim.write_text("mine")
-    monkeypatch.setattr("jgram.whole_file.token_hex", lambda _: "known")
+    monkeypatch.setattr("jgram.cli.outputs.token_hex", lambda _: "known")
     (place / ".out-known.csv").symlink_to(victim)
     with pytest.raises(FileExistsError), whole_file(place / "out.csv") as beside:
         beside.write_text("theirs")

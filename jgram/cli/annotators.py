@@ -185,7 +185,7 @@ def _answers(
                 "--classes: expected columns of a long table, got --answers with codes"
             )
         return answers_from_matrix(read_raw(source, [matrix])[matrix])
-    given = _columns(source, columns)
+    given = read_raw(source, columns)
     label = given[columns[2]]
     return answers_from_columns(
         *given.values(),
@@ -194,14 +194,3 @@ def _answers(
         abstain=listed(source.abstain, label) or (),
         missing=missing,
     )
-
-
-def _columns(source: Input, names: tuple[str, str, str]) -> dict[str, Any]:
-    """The three columns, of a large file or of many by way of codes."""
-    from jgram.cli.counted import is_large, is_many, reading_of
-    from jgram.cli.read import read_raw
-    from jgram.data.counting import read_long
-
-    if is_many(source.file) or is_large(source.file):
-        return read_long(source.file, reading_of(source, None, names))
-    return read_raw(source, list(names))

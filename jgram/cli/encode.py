@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
-from jgram.cli.outputs import check_outputs
+from jgram.cli.outputs import check_outputs, whole_file
 from jgram.cli.show import progress, say, say_note
-from jgram.whole_file import whole_file
 
 if TYPE_CHECKING:
     import numpy as np

@@ -25,8 +25,8 @@ from jgram.cli.charts import (
     reading_words,
     words,
 )
+from jgram.cli.outputs import whole_file
 from jgram.display import grouped_findings
-from jgram.whole_file import whole_file
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -26,7 +26,7 @@ def read_images(
         rows: The rows wanted.
         size: The number of rows of the table.
         name: The array of the npz file, or the column that names the files of the folder.
-        cells: The columns of the table.
+        cells: The columns of the table, of those rows.
 
     Raises:
         ValueError: Images that do not line up with the rows, or cannot be read.
@@ -97,8 +97,7 @@ def _paths(
     if name not in cells:
         raise ValueError(f"--image-column: expected a column, got {name!r}: {', '.join(cells)}")
     paths, inside = [], place.resolve()
-    for row in rows:
-        cell = str(cells[name][row])
+    for row, cell in zip(rows, map(str, cells[name]), strict=True):
         path = place / cell
         with readable(f"row {row} ({name}: {cell!r})", "the name of a file"):
             real, there = path.resolve(), path.is_file()

@@ -22,6 +22,7 @@ from jgram.display import Column, issues_head, issues_view, suspects, to_record
 if TYPE_CHECKING:
     import numpy as np
 
+    from jgram.cli.read import Prepared
     from jgram.issues import LabelIssues
 
 __all__ = ["run"]
@@ -102,24 +103,25 @@ def run(
     _check_options(images, image_column, plot)
     check_page(page)
     with progress("looking for label issues") as bar:
-        from jgram.cli.counted import by_cells
-
-        if by_cells(source, observed, engine):
-            whole = {
-                "--to-check": to_check, "--checked": checked, "--images": images, "--html": page,
-            }  # fmt: skip
-            return _run_counted(report, source, observed, engine, listing, whole, bar)
         from jgram.cli.images import read_images
         from jgram.cli.plots import draw_images
-        from jgram.cli.read import kernel_of, kinds_of, listed, read_prepared
+        from jgram.cli.read import kernel_of, kinds_of, listed, read_records
         from jgram.data import read_cells, to_json
         from jgram.issues import label_issues
 
-        columns, rows, notes = read_prepared(source, observed, [report])
-        piped = str(source.file) == "-"  # can be read once
-        cells = columns if piped else read_cells(source.file, separator=source.separator)
-        places = range(len(rows)) if piped else rows  # of the records in the cells
+        whole = {
+            "--to-check": to_check,
+            "--checked": checked,
+            "--images": images,
+            "--html": page,
+            f"--out {listing.out}": listing.out and listing.out.suffix.lower() != ".csv",
+        }
+        asked = next((option for option, given in whole.items() if given), None)
+        read = read_records(source, observed, [report], engine, bar, whole=asked)
+        columns, rows, notes = read.columns, read.rows, read.notes
         labels = _answered(columns.pop(report), source.abstain)
+        if read.counted is not None:
+            return _judge_counted(report, labels, source, observed, listing, read)
         classes = listed(source.classes, labels)
         found = label_issues(
             labels,
@@ -134,7 +136,11 @@ def run(
         )
         chosen = found.issues if to_check is None else found.to_check(to_check)
         records = [{**found.record(row), "row": int(rows[row])} for row in chosen]
-        own = [{name: cell[places[row]] for name, cell in cells.items()} for row in chosen]
+        if str(source.file) == "-":  # can be read once
+            cells = {name: [column[row] for row in chosen] for name, column in columns.items()}
+        else:
+            cells = read_cells(source.file, rows[chosen].tolist(), separator=source.separator)
+        own = [dict(zip(cells, mine, strict=True)) for mine in zip(*cells.values(), strict=True)]
         about = {
             "file": str(source.file),
             "observations": observed.observation,
@@ -152,10 +158,9 @@ def run(
             first = records[: min(max(listing.limit, 1), _MOST_IMAGES)]
             if not first:
                 raise ValueError(f"--plot: there is nothing to draw: {found.conclusion}")
-            size = max(map(len, cells.values()), default=len(rows))
-            pictures = read_images(
-                images, [record["row"] for record in first], size, image_column, cells
-            )
+            beside = {name: values[: len(first)] for name, values in cells.items()}
+            places = [record["row"] for record in first]
+            pictures = read_images(images, places, read.size, image_column, beside)
             draw_images(plot, pictures, [_title(record) for record in first])
         extra = {} if to_check is None else {"right": ""}
         lines = [
@@ -186,48 +191,76 @@ def run(
     return CANNOT_TELL if undecided else 0
 
 
-def _run_counted(
+def _judge_counted(
     report: str,
+    labels: "np.ndarray",
     source: Input,
     observed: Observed,
-    engine: Engine,
     listing: Listing,
-    whole: Mapping[str, Any],
-    bar: Any,
+    read: "Prepared",
 ) -> int:
-    """Files of any size: distinct records are judged, and a second pass writes out the issues."""
-    from jgram.cli.counted_issues import find_in_cells, write_suspicious
-    from jgram.data import to_json
+    """Large files of categories: distinct records are judged, a second pass writes the issues."""
+    import numpy as np
 
-    for option, given in whole.items():
-        if given is not None:
-            raise ValueError(f"{option}: expected one file, read as a whole, got {source.file}")
-    check_outputs({"--out": (listing.out, TABLES[:1])}, [])
-    judged = find_in_cells(source, observed, report, engine, bar)
-    found, lines = judged.found, judged.lines(listing.limit)
+    from jgram.cli.read import listed
+    from jgram.data import to_json
+    from jgram.data.counting import locate
+    from jgram.issues import cell_issues
+
+    assert read.counted is not None
+    assert read.reading is not None
+    counts = read.counted.counts
+    judged = np.flatnonzero([x is not None for x in labels])
+    if source.missing is Missing.RAISE and len(judged) < len(labels):
+        lacking = int(counts.sum() - counts[judged].sum())
+        raise ValueError(f"{report}: {lacking} labels missing: leave them out with --missing keep")
+    given = {name: read.columns[name][judged] for name in observed.observation}
+    classes = listed(source.classes, labels[judged])
+    found = cell_issues(labels[judged], given, counts[judged], name=report, classes=classes)
+
+    def record(i: int) -> dict[str, Any]:
+        return {
+            "label": found.classes[found.labels[i]],
+            "suggested": found.classes[found.suggested[i]],
+            "wrong": float(found.wrong[i]),
+            "margin": float(found.margin[i]),
+            **{name: values[i] for name, values in given.items()},
+        }
+
     if listing.out is not None:
-        write_suspicious(listing.out, source, judged)
+        wanted, place = np.zeros((2, len(counts)), int)
+        wanted[judged], place[judged] = found.suspicious, np.arange(len(judged))
+        located = locate(source.file, read.reading, read.counted, wanted)
+        rows = ({"file": str(f), "row": row, **record(int(place[i]))} for f, row, i in located)
+        write_records(listing.out, "", rows)
+    order = np.lexsort((found.margin, -found.wrong))
+    first = order[found.suspicious[order] > 0][: listing.limit].tolist()
+    lines = [{"records": int(found.suspicious[i]), **record(i)} for i in first]
     if listing.as_json:
         about = {"file": str(source.file), "observations": observed.observation}
-        about |= {"notes": judged.notes}
+        about |= {"notes": read.notes}
         say_json(to_json({**to_record(found, source=about), "cells": lines}))
         if not found.informative:
             say_error(found.conclusion)
-        return 0 if found.informative else CANNOT_TELL
-    view = issues_head(found, int(found.counts.sum()), judged.notes)
-    say_view([*view, _cells_table(lines)] if lines else view)
-    if listing.out is not None:
-        say(f"written: {listing.out}, in the order of the files", "dim")
+    else:
+        say_view(issues_head(found, int(found.counts.sum()), read.notes))
+        if lines:
+            say_view([_counted_table(lines)])
+        if listing.out is not None:
+            say(f"written: {listing.out}, in the order of the files", "dim")
     return 0 if found.informative else CANNOT_TELL
 
 
-def _cells_table(lines: Sequence[Mapping[str, Any]]) -> list[Column]:
-    heads = {"records": False, "label": True, "suggested": True, "wrong": False}
-    heads |= {name: True for name in lines[0] if name not in heads}
+def _counted_table(lines: Sequence[Mapping[str, Any]]) -> list[Column]:
     shown = [{**line, "wrong": f"{line['wrong']:.0%}"} for line in lines]
+    heads = [name for name in shown[0] if name != "margin"]
     return [
-        Column(name, ["" if line[name] is None else str(line[name]) for line in shown], is_name)
-        for name, is_name in heads.items()
+        Column(
+            name,
+            ["" if line[name] is None else str(line[name]) for line in shown],
+            name not in ("records", "wrong"),
+        )
+        for name in heads
     ]
 
 

@@ -4,18 +4,30 @@ import csv
 import errno
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from fnmatch import fnmatch
 from glob import iglob
 from itertools import combinations
 from pathlib import Path
+from secrets import token_hex
 from stat import S_ISDIR, S_ISREG
 from typing import Any
 
-from jgram.whole_file import whole_file
+__all__ = [
+    "FIGURES",
+    "PAGES",
+    "TABLES",
+    "check_outputs",
+    "spelled",
+    "unfinished",
+    "unspelled",
+    "whole_file",
+    "write_records",
+]
 
-__all__ = ["FIGURES", "PAGES", "TABLES", "check_outputs", "spelled", "unspelled", "write_records"]
-
+unfinished: set[Path] = set()  # what a signal has to remove
 TABLES = (".csv", ".json")
 PAGES = (".html", ".htm")
 FIGURES = (".png", ".pdf", ".svg", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".eps")
@@ -139,7 +151,7 @@ def unspelled(text: str) -> str:
     return text[1:] if text[:1] == "'" and text[1:].startswith(_RUN) else text
 
 
-def write_records(path: Path | None, text: str, records: Sequence[Mapping[str, Any]]) -> None:
+def write_records(path: Path | None, text: str, records: Iterable[Mapping[str, Any]]) -> None:
     """The JSON text, or its records as CSV, into a file if there is one.
 
     Args:
@@ -154,6 +166,40 @@ def write_records(path: Path | None, text: str, records: Sequence[Mapping[str, A
             beside.write_text(text + "\n", encoding="utf-8")
             return
         with beside.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            writer.writerow(map(spelled, records[0] if records else ()))
-            writer.writerows(map(spelled, record.values()) for record in records)
+            writer, names = csv.writer(file), None
+            for record in records:
+                if names is None:
+                    writer.writerow(map(spelled, names := record))
+                writer.writerow(map(spelled, record.values()))
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """A file beside the file to write to, which takes the file's name once all went well.
+
+    It has a name that nobody can foresee, and is made here: no link that lies there is followed.
+
+    Args:
+        path: The file; what it held stays until then.
+
+    Yields:
+        The path to write to, of the same suffix.
+
+    Raises:
+        OSError: Of the file by its own name, a full disk for example.
+    """
+    target = Path(os.path.realpath(path))  # a link stays one
+    beside = target.with_name(f".{target.stem[:32]}-{token_hex(8)}{target.suffix}")
+    unfinished.add(beside)
+    try:
+        flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0)
+        os.close(os.open(beside, flags, 0o666))
+        yield beside
+        if target.exists():
+            shutil.copymode(target, beside)
+        os.replace(beside, target)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror or str(error), str(path)) from None
+    finally:
+        beside.unlink(missing_ok=True)
+        unfinished.discard(beside)

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jgram.cli.outputs import FIGURES, check_outputs
+from jgram.cli.outputs import FIGURES, check_outputs, whole_file
 from jgram.plots import annotators_figure, figure, plot_images, ranking_figure, scores_figure
-from jgram.whole_file import whole_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,8 +11,8 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+from jgram.cli.outputs import unfinished
 from jgram.display import visible
-from jgram.whole_file import unfinished
 
 __all__ = ["CANNOT_TELL", "end", "prepare_process"]
 

@@ -1,21 +1,31 @@
 """From a file to columns ready to be judged; imports JAX, so commands import it when they run."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from jgram.cli.counted import by_cells, read_cells_of
-from jgram.cli.options import Engine, Inference, Input, Missing, Observed
+from jgram.binding import categories
+from jgram.cli.options import Engine, Inference, Input, Missing, Observed, ScaleName
+from jgram.counted import Counted
 from jgram.data import (
+    Reading,
     check_aligned,
     check_observations,
+    count_files,
     difference,
     drop_missing,
+    list_files,
     quantile_bins,
     read_columns,
 )
-from jgram.data.dates import moments
+from jgram.data.columns import column
+from jgram.data.counting import quantile_edges
+from jgram.data.dates import is_measured, moments
+from jgram.data.files import batches, opened, parsed, readable
 
 __all__ = [
     "Given",
@@ -24,9 +34,12 @@ __all__ = [
     "listed",
     "prepare",
     "read_for_judging",
-    "read_prepared",
     "read_raw",
+    "read_records",
 ]
+
+LARGE_BYTES, LARGE_RECORDS = 1 << 28, 5_000_000  # of text or Arrow files, of Parquet files
+_NOTHING_TO_CUT = "--bins: expected a numeric column to put into bins, got none"
 
 
 class Given(NamedTuple):
@@ -40,11 +53,23 @@ class Given(NamedTuple):
 
 
 class Prepared(NamedTuple):
-    """Columns ready to be judged, the rows of the file they come from, what was done to them."""
+    """Columns ready to be judged.
+
+    Attributes:
+        columns: By name, of records or of distinct ones.
+        rows: The row of each record, through all files in their order.
+        notes: What was done to the records.
+        size: The number of records of the files.
+        counted: The distinct records with counts, where they were counted.
+        reading: How their files were read.
+    """
 
     columns: dict[str, Any]
     rows: np.ndarray
     notes: list[str]
+    size: int
+    counted: Counted | None = None
+    reading: Reading | None = None
 
 
 def read_raw(source: Input, names: Sequence[str], **marks: str | None) -> dict[str, Any]:
@@ -62,8 +87,8 @@ def read_raw(source: Input, names: Sequence[str], **marks: str | None) -> dict[s
         missing_values=source.missing_value or (),
         **marks,
     )
-    for name, column in columns.items():
-        _refuse_nested(column, name)
+    for name, data in columns.items():
+        _refuse_nested(data, name)
     return columns
 
 
@@ -76,8 +101,6 @@ def read_for_judging(
     progress: Callable[[int, int], None],
 ) -> Given:
     """All that score and rank hand to the library."""
-    if by_cells(source, observed, engine, inference):
-        return _read_counted(source, observed, reports, inference, engine, progress)
     length, order = inference.block_length, inference.order
     if (length or 1) > 1 and order is None:
         raise ValueError(
@@ -85,56 +108,27 @@ def read_for_judging(
             "time, got none"
         )
     others = [name for name in (inference.weight, inference.group) if name]
-    columns, _, notes = read_prepared(source, observed, reports, order=order, others=others)
-    options = {
-        "weights": columns[inference.weight] if inference.weight else None,
-        "kinds": kinds_of(observed.kind),
-        "scale": observed.scale.value,
-        "block_length": length if length or order else 1,
-    }
-    kernel = kernel_of(observed.kernel, observed.bandwidth)
-    return _given(source, observed, reports, inference, columns, notes, kernel, options)
-
-
-def _read_counted(
-    source: Input,
-    observed: Observed,
-    reports: Sequence[str],
-    inference: Inference,
-    engine: Engine,
-    progress: Callable[[int, int], None],
-) -> Given:
-    """The same of files of any size: distinct records with counts."""
-    others = [name for name in (inference.weight, inference.group) if name]
-    counted, columns, _, notes = read_cells_of(source, observed, reports, others, engine, progress)
-    weights = counted.cells.counts
-    if inference.weight:
-        frequencies = check_observations(
-            columns[inference.weight], name=inference.weight, kind="numeric"
-        )
-        weights = weights * frequencies.values
-    options = {"weights": weights}
-    return _given(source, observed, reports, inference, columns, notes, "delta", options)
-
-
-def _given(
-    source: Input,
-    observed: Observed,
-    reports: Sequence[str],
-    inference: Inference,
-    columns: Mapping[str, Any],
-    notes: list[str],
-    kernel: Any,
-    options: Mapping[str, Any],
-) -> Given:
-    """Columns as the library takes them, with the options that any of them has."""
+    columns, _, notes, _, counted, _ = read_records(
+        source, observed, reports, engine, progress, order=order, others=others
+    )
     labels = {name: columns[name] for name in reports}
-    shared = {
+    weights = columns[inference.weight] if inference.weight else None
+    if counted is not None:
+        frequencies = weights
+        weights = counted.counts
+        if frequencies is not None:
+            name = inference.weight or ""
+            weights = weights * check_observations(frequencies, name=name, kind="numeric").values
+    options = {
         "classes": listed(source.classes, labels[reports[0]]),
         "missing": source.missing.value,
         "abstain": _as_label(source.abstain, labels[reports[0]]),
         "groups": columns[inference.group] if inference.group else None,
         "confidence": inference.confidence,
+        "weights": weights,
+        "kinds": kinds_of(observed.kind),
+        "scale": observed.scale.value,
+        "block_length": length if length or order else 1,
     }
     about = {
         "file": str(source.file),
@@ -142,28 +136,193 @@ def _given(
         "seed": inference.seed,
         "notes": notes,
     }
+    kernel = kernel_of(observed.kernel, observed.bandwidth) if counted is None else "delta"
     observations = {name: columns[name] for name in observed.observation}
-    return Given(labels, observations, kernel, {**shared, **options}, about)
+    return Given(labels, observations, kernel, options, about)
 
 
-def read_prepared(
+def read_records(
     source: Input,
     observed: Observed,
     reports: Sequence[str],
+    engine: Engine,
+    progress: Callable[[int, int], None],
     *,
     order: str | None = None,
     others: Sequence[str] = (),
+    whole: str | None = None,
 ) -> Prepared:
-    """Reports and observations, in the order of a column if one is named, prepared as asked."""
-    from jgram.kernels import takes
+    """Reports and observations prepared as asked, of files of any size.
 
+    Where the files are large and categories are asked of them, distinct records are counted, which
+    says as much; else the records are read, in the order of a column if one is named.
+
+    Args:
+        source: The files and how to read them.
+        observed: The observations and how to prepare them.
+        reports: Columns of labels.
+        engine: Who counts, and where what was counted is kept.
+        progress: Called with the numbers of counted files and of all.
+        order: The column that puts the records in order of time.
+        others: Columns that are neither reports nor observations.
+        whole: An option that takes the records themselves, if one is given.
+    """
     named = [*reports, *observed.observation]
     if twice := next((name for name in named if named.count(name) > 1), None):
         raise ValueError(f"expected distinct columns, got {twice} twice")
-    wanted = list(dict.fromkeys([*reports, *observed.observation, *others]))
+    asked = whole or ("--order" if order else _takes_records(observed))
+    told = engine.checkpoint is not None or engine.scheduler is not None
+    if told and asked:
+        raise ValueError(
+            f"{asked}: expected no --checkpoint and no --scheduler, which serve to count distinct "
+            f"records: {asked} takes the records themselves"
+        )
+    wanted = tuple(dict.fromkeys([*named, *others]))
+    if not asked and (told or is_large(source.file)):
+        found = _read_counted(source, observed, reports, wanted, engine, progress)
+        if found is not None:
+            return found
+    return _read_whole(source, observed, wanted, order, others)
+
+
+def is_large(source: Path) -> bool:
+    """Whether files are so large that their distinct records are counted, where that is enough."""
+    size = records = 0
+    for path in [] if str(source) == "-" else list_files(source):
+        if path.suffix.lower() in (".parquet", ".pq"):
+            with readable(path, "a Parquet file"):
+                from pyarrow import parquet
+
+                records += parquet.read_metadata(path).num_rows
+        else:
+            size += path.stat().st_size
+        if size > LARGE_BYTES or records > LARGE_RECORDS:
+            return True
+    return False
+
+
+def _takes_records(observed: Observed) -> str | None:
+    """The first option that takes the records themselves, rather than how often each occurs."""
+    asked = {
+        "--difference": observed.difference,
+        "--kind": observed.kind,
+        "--scale": observed.scale is not ScaleName.RANK,
+        "--bandwidth": observed.bandwidth,
+        f"--kernel {observed.kernel}": observed.kernel not in (None, "delta"),
+    }
+    return next((option for option, given in asked.items() if given), None)
+
+
+def _read_counted(
+    source: Input,
+    observed: Observed,
+    reports: Sequence[str],
+    wanted: tuple[str, ...],
+    engine: Engine,
+    progress: Callable[[int, int], None],
+) -> Prepared | None:
+    """Distinct records with counts; ``None`` where the observations are no categories."""
+    reading = Reading(
+        wanted,
+        source.separator,
+        observed.thousands,
+        observed.decimal,
+        tuple(source.missing_value or ()),
+        drop=source.missing is Missing.DROP,
+    )
+    files, reading, _ = opened(source.file, reading)
+    binned = observed.bins or observed.observation_bins
+    if not binned and observed.kernel is None and _has_numbers(files[0], reading, observed):
+        return None
+    with _mapped(engine) as map_files:
+        reading, notes = _with_bins(files, reading, observed, reports, map_files)
+        counted = count_files(
+            files, reading, map=map_files, checkpoint=engine.checkpoint, progress=progress
+        )
+    total = counted.num_records + counted.dropped
+    if counted.dropped:
+        notes.insert(0, f"dropped {counted.dropped} of {total} records that lack a value")
+    columns: dict[str, Any] = counted.table()
+    observations = {name: columns[name] for name in observed.observation}
+    for name in set(observations) & set(reading.edges):
+        columns[name] = observations[name] = observations[name].astype(str).astype(object)
+    gaps = any(value is None for values in observations.values() for value in values)
+    if gaps or (
+        observed.kernel is None and categories(observations, float(counted.num_records)) is None
+    ):
+        return None
+    size = f"{len(files)} files" if len(files) > 1 else "the file"
+    notes.append(f"{len(counted.counts)} distinct records counted in {size}")
+    return Prepared(columns, np.zeros(0, int), notes, total, counted, reading)
+
+
+def _has_numbers(file: Any, reading: Reading, observed: Observed) -> bool:
+    """Whether an observation is numbers or dates, by the first records of a file."""
+    first = next(batches(file, replace(reading, names=tuple(observed.observation))), {})
+    for name, values in first.items():
+        read = parsed(values, name, reading) if isinstance(values, list) else values
+        if is_measured(column(read, name), name):
+            return True
+    return False
+
+
+@contextmanager
+def _mapped(engine: Engine) -> Iterator[Callable[..., Any]]:
+    """``map``, or that of a Dask cluster."""
+    if engine.scheduler is None:
+        yield map
+        return
+    try:
+        from dask.distributed import Client
+    except ImportError:
+        raise ValueError("--scheduler takes Dask: pip install 'jgram[cluster]'") from None
+    try:
+        client = Client(engine.scheduler, timeout="15s")
+    except (OSError, ValueError) as error:
+        raise ValueError(
+            f"--scheduler: no Dask scheduler answers at {engine.scheduler}: {error}"
+        ) from None
+    with client:
+        yield client.map
+
+
+def _with_bins(
+    files: Sequence[Path],
+    reading: Reading,
+    observed: Observed,
+    reports: Sequence[str],
+    map_files: Callable[..., Any],
+) -> tuple[Reading, list[str]]:
+    """Numbers to put into bins, cut at quantiles of a sample of all records."""
+    wanted = dict.fromkeys(reports, observed.bins)
+    wanted |= dict.fromkeys(observed.observation, observed.observation_bins or observed.bins)
+    bins = {name: number for name, number in wanted.items() if number}
+    if not bins:
+        return reading, []
+    edges, size = quantile_edges(files, bins, reading, map=map_files)
+    if not edges:
+        raise ValueError(_NOTHING_TO_CUT)
+    notes = [
+        f"{name}: {bins[name]} bins, cut at {', '.join(f'{edge:g}' for edge in cuts)}, "
+        f"quantiles of {size} records drawn with seed 0"
+        for name, cuts in edges.items()
+    ]
+    return replace(reading, edges=edges), notes
+
+
+def _read_whole(
+    source: Input,
+    observed: Observed,
+    wanted: Sequence[str],
+    order: str | None,
+    others: Sequence[str],
+) -> Prepared:
+    """Records, in the order of a column if one is named."""
+    from jgram.kernels import takes
+
     columns = read_raw(
         source,
-        [*wanted, *([order] if order else [])],
+        [*wanted, *([order] if order and order not in wanted else [])],
         thousands=observed.thousands,
         decimal=observed.decimal,
     )
@@ -213,23 +372,23 @@ def prepare(
                     f"{size - len(rows)} records lack a value, and changes cannot be taken across "
                     "them: fill them in, or leave out --difference"
                 )
-    for name, column in prepared.items():
+    for name, data in prepared.items():
         if name in others:
-            prepared[name] = column[1:] if changes else column
+            prepared[name] = data[1:] if changes else data
             continue
-        numeric = np.asarray(column).dtype.kind in "iuf"
+        numeric = np.asarray(data).dtype.kind in "iuf"
         wanted = observation_bins if name in observations else bins
         if changes:
-            column = difference(column, name=name) if numeric else column[1:]
+            data = difference(data, name=name) if numeric else data[1:]
         if wanted and numeric:
-            binned = quantile_bins(column, wanted, name=name)
+            binned = quantile_bins(data, wanted, name=name)
             edges = ", ".join(f"{edge:g}" for edge in binned.edges)
             notes.append(f"{name}: {wanted} bins, cut at {edges}")
-            column = binned.codes.astype(str) if name in observations else binned.codes
-        prepared[name] = column
+            data = binned.codes.astype(str) if name in observations else binned.codes
+        prepared[name] = data
     if (bins or observation_bins) and not any("bins" in note for note in notes):
-        raise ValueError("--bins: expected a numeric column to put into bins, got none")
-    return Prepared(prepared, rows[1:] if changes else rows, notes)
+        raise ValueError(_NOTHING_TO_CUT)
+    return Prepared(prepared, rows[1:] if changes else rows, notes, size)
 
 
 def kernel_of(name: str | None, bandwidth: float | None) -> Any:

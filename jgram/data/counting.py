@@ -1,7 +1,7 @@
 """Files of any size as distinct records with counts, in one pass and bounded memory.
 
 Each file is counted batch by batch with a vocabulary of its own, then all are merged by label
-(:mod:`jgram.cells`).
+(:mod:`jgram.counted`).
 
 Where files are counted is the business of ``map=``: any callable ``map(function, items)`` that
 gives results, or futures with a method ``result``, in the order of the items. The builtin is one,
@@ -11,41 +11,32 @@ so is the ``map`` of an executor, and of a Dask client. Finished files can be ke
 
 import builtins
 import functools
+import hashlib
+import io
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from jgram.cells import Cells, count, merge, objects, recode
+from jgram.counted import Counted, count, merge, objects, recode, row_keys
 from jgram.data.bins import quantile_bins
-from jgram.data.checkpoint import Checkpoint, State
-from jgram.data.columns import column, drop_missing, factorise, narrow
-from jgram.data.streams import Batch, Reading, coded_batches, encoded, opened, parsed
+from jgram.data.columns import DROP_HINT, column, drop_missing, factorise
+from jgram.data.files import Reading, batches, opened, parsed, select
 
-__all__ = ["Counted", "count_batches", "count_files", "quantile_edges", "read_long"]
+__all__ = ["coded_batches", "count_batches", "count_files", "locate", "quantile_edges"]
 
-MOST_CELLS = 2_000_000
+MOST_DISTINCT = 2_000_000
 SAMPLED = 100_000  # records that quantiles are taken from
 PATIENCE = 30.0  # seconds without any worker of a cluster
-_MANY = 4096  # cells of a batch that are merged at once
+_MANY = 4096  # distinct records of a batch that are merged at once
+_DIGEST = 32  # bytes of a hash at the start of each kept file
 _GO_ON = "start workers; with --checkpoint the same command goes on where it ended"
 
-
-class Counted(NamedTuple):
-    """Distinct records of files, and where their labels stand in them.
-
-    Attributes:
-        cells: :class:`jgram.cells.Cells`, labels as :func:`jgram.data.read_columns` reads them.
-        places: Name of a column to its labels as they stand in the files, and their codes in
-            ``cells``.
-        dropped: Records left out because they lack a value.
-    """
-
-    cells: Cells
-    places: Mapping[str, Mapping[Any, int]]
-    dropped: int
+Coded = dict[str, tuple[Sequence[Any], np.ndarray]]
+"""Name of a column to its labels, and codes ``[n]`` among them, -1 where missing."""
 
 
 def count_files(
@@ -53,52 +44,56 @@ def count_files(
     reading: Reading,
     *,
     map: Callable[..., Iterable[Any]] = builtins.map,
-    checkpoint: Path | None = None,
+    checkpoint: str | Path | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Counted:
     """Distinct records of files, and how often each occurs.
 
     Args:
-        source: As :func:`list_files`, or the files themselves, of one format.
+        source: As :func:`jgram.data.list_files`, or the files themselves, of one format.
         reading: Columns and how to read them.
         map: What runs a function on every file (see the top of this module). Workers of another
             process read the files by the same paths.
         checkpoint: A folder that keeps what was counted of every finished file; files that changed
-            since, and anything there that cannot be read, are counted anew.
+            since, and anything there that is not as it was written, are counted anew.
         progress: Called with the numbers of finished files and of all files.
 
     Returns:
-        :class:`Counted`.
+        :class:`jgram.counted.Counted`, labels as :func:`jgram.data.read_columns` reads them.
 
     Raises:
-        ValueError: A file that cannot be read, lacks a column, or holds other types than another;
-            more distinct records than categories have; no records.
+        ValueError: A file that cannot be read, lacks a column, holds other types than another or
+            changes while it is counted; more distinct records than categories have; no records.
 
     Example:
         >>> from importlib.resources import files
         >>> path = files("jgram.data") / "employment.csv"
         >>> counted = count_files(str(path), Reading(("first", "final")))
-        >>> counted.cells.num_records
+        >>> counted.num_records
         209
     """
     files, reading, text = opened(source, reading)
-    kept = Checkpoint.of(checkpoint, reading)
-    loaded = [kept.load(path) for path in files]
+    folder = None if checkpoint is None else Path(checkpoint)
+    if folder is not None:
+        if folder.exists() and not folder.is_dir():
+            raise ValueError(f"{folder}: expected a folder for checkpoints, got a file")
+        folder.mkdir(parents=True, exist_ok=True)
+    loaded = [_load(folder, path, reading) for path in files]
     parts = [part for part in loaded if part is not None]
     waiting = [path for path, part in zip(files, loaded, strict=True) if part is None]
     done = len(files) - len(waiting)
     found = map(functools.partial(_count_file, reading=reading), waiting)
-    for path, one in zip(waiting, found, strict=True):
-        state, part = _result(one)
-        kept.save(path, state, part)
+    for one in found:
+        identity, part = _result(one)
+        _save(folder, identity, part)
         parts = _compacted([*parts, part])
         done += 1
         if progress is not None:
             progress(done, len(files))
-    return _counted(merge(parts), reading, text=text)
+    return _labelled(merge(parts), reading, source, text=text)
 
 
-def count_batches(batches: Iterable[Any], names: Sequence[str] | None = None) -> Cells:
+def count_batches(batches: Iterable[Any], names: Sequence[str] | None = None) -> Counted:
     """Distinct records of a stream of Arrow record batches: from DuckDB, Spark, Polars or Flight.
 
     Args:
@@ -107,7 +102,7 @@ def count_batches(batches: Iterable[Any], names: Sequence[str] | None = None) ->
         names: The columns wanted; those of the first batch by default.
 
     Returns:
-        :class:`jgram.cells.Cells`.
+        :class:`jgram.counted.Counted`.
 
     Raises:
         ValueError: A column that is not there; more distinct records than categories have; no
@@ -116,8 +111,8 @@ def count_batches(batches: Iterable[Any], names: Sequence[str] | None = None) ->
     Example:
         >>> import pyarrow
         >>> batch = pyarrow.record_batch({"ann": ["a", "b", "a"], "crp": [1, 2, 1]})
-        >>> cells = count_batches([batch, batch], ["ann", "crp"])
-        >>> cells.table()["ann"].tolist(), cells.counts.tolist()
+        >>> counted = count_batches([batch, batch], ["ann", "crp"])
+        >>> counted.table()["ann"].tolist(), counted.counts.tolist()
         (['a', 'b'], [4, 2])
     """
     stream = iter(batches)
@@ -125,8 +120,14 @@ def count_batches(batches: Iterable[Any], names: Sequence[str] | None = None) ->
     if first is None:
         raise ValueError("expected at least one record batch, got none")
     reading = Reading(tuple(first.schema.names if names is None else names))
-    coded = encoded(itertools.chain([first], stream), reading, "the stream")
-    return _counted(_count(coded, reading.names), reading, text=False).cells
+
+    def arrays(batch: Any) -> dict[str, Any]:
+        present = batch.schema.names
+        return {n: batch.column(present.index(n)) for n in select(present, names, "the stream")}
+
+    given = builtins.map(arrays, itertools.chain([first], stream))
+    found = _count(_coded(given, reading, "the stream"))
+    return _labelled(found, reading, "the stream", text=False)
 
 
 def quantile_edges(
@@ -155,8 +156,7 @@ def quantile_edges(
     files, reading, text = opened(source, reading)
     work = functools.partial(_sample_file, reading=reading)
     seeds = [(path, (seed, number)) for number, path in enumerate(files)]
-    parts = [_result(one) for one in map(work, seeds)]
-    sample = _smallest(parts)
+    sample = _smallest([_result(one) for one in map(work, seeds)])
     columns = {}
     for name, values in sample.columns.items():
         read = parsed(values.tolist(), name, reading) if text else values
@@ -172,50 +172,164 @@ def quantile_edges(
     return edges, len(sample.priorities)
 
 
-def read_long(source: str | Path | Sequence[Path], reading: Reading) -> dict[str, np.ndarray]:
-    """Columns of all files end to end, every label held once: 4 bytes a cell and the labels.
+def coded_batches(
+    path: Path, reading: Reading, choose: Callable[[int], Any] | None = None
+) -> Iterator[Coded]:
+    """The columns of one file, batch by batch, as labels and codes.
+
+    Args:
+        path: As in :func:`jgram.data.files.batches`; so are the other arguments.
+        reading: Columns and how to read them.
+        choose: From the size of a batch the rows of it that are wanted.
+
+    Yields:
+        Name to labels (texts as they stand in a text file) and codes ``[n]``.
+    """
+    yield from _coded(batches(path, reading, choose, coded=True), reading, path)
+
+
+def locate(
+    source: str | Path, reading: Reading, counted: Counted, wanted: np.ndarray
+) -> Iterator[tuple[Path, int, int]]:
+    """The first records of each distinct one, by another pass over the files, in their order.
 
     Args:
         source: As :func:`count_files`.
-        reading: Columns and how to read them.
+        reading: As it was for that.
+        counted: What it found.
+        wanted: ``[distinct]``, how many records of each.
 
-    Returns:
-        Name to values ``[n]``, ``None`` where missing.
-
-    Raises:
-        ValueError: As :func:`count_files`.
+    Yields:
+        The file, the row through all files, and which distinct record.
     """
-    files, reading, text = opened(source, reading)
-    vocabularies: dict[str, dict[Any, int]] = {name: {} for name in reading.names}
-    parts: dict[str, list[np.ndarray]] = {name: [] for name in reading.names}
+    files, reading, _ = opened(source, reading)
+    sizes, start = [len(labels) for labels in counted.labels.values()], 0
+    keys, left = row_keys(list(counted.codes.T), sizes), wanted.copy()
     for path in files:
         for batch in coded_batches(path, reading):
-            for name, (labels, codes) in batch.items():
-                place = vocabularies[name]
-                found = [place.setdefault(label, len(place)) for label in labels]
-                parts[name].append(np.array([*found, -1], np.int32)[codes])
-    columns = {}
-    for name, place in vocabularies.items():
-        labels = list(place)
-        values = parsed(labels, name, reading) if text else narrow(objects(labels)[:-1], name)
-        codes = np.concatenate(parts.pop(name)) if parts[name] else np.zeros(0, np.int32)
-        if len(codes) == 0:
-            raise ValueError(f"{source}: expected at least one record, got none")
-        columns[name] = values[codes] if (codes >= 0).all() else objects(values.tolist())[codes]
-    return columns
+            codes = []
+            for name, (labels, given) in batch.items():
+                known = counted.places[name]
+                codes.append(np.array([*(known[label] for label in labels), -1])[given])
+            found = row_keys(codes, sizes)
+            place = np.minimum(np.searchsorted(keys, found), len(keys) - 1)
+            for row in np.flatnonzero((keys[place] == found) & (left[place] > 0)).tolist():
+                if left[place[row]] > 0:
+                    left[place[row]] -= 1
+                    yield path, start + row, int(place[row])
+            start += len(found)
 
 
-# --------------------------------------------------------------------------------------------
+# Labels and codes -----------------------------------------------------------------------------
 
 
-def _count_file(path: Path, reading: Reading) -> tuple[State, Cells]:
-    state = State.of(path)
+def _coded(given: Iterable[Mapping[str, Any]], reading: Reading, path: Any) -> Iterator[Coded]:
+    seen: dict[str, tuple[Any, Any]] = {}
+    for batch in given:
+        found: Coded = {}
+        for name, values in batch.items():
+            if isinstance(values, list):
+                place = {cell: i for i, cell in enumerate(dict.fromkeys(values))}
+                codes = np.fromiter(builtins.map(place.__getitem__, values), np.int32, len(values))
+                labels = list(place)
+                read = parsed(labels, name, reading) if name in reading.edges else None
+            elif name in reading.edges:
+                labels, codes, read = (), np.arange(len(values)), values
+            else:
+                (labels, codes), read = _of_arrow(values, name, path, seen), None
+            found[name] = labels, codes
+            if read is not None:
+                found[name] = _binned(read, codes, name, reading, path)
+        yield found
+
+
+def _of_arrow(array: Any, name: str, path: Any, seen: dict[str, Any]) -> Any:
+    """Labels and codes of an Arrow array; dictionaries that come again are read once."""
+    if isinstance(array, np.ndarray):
+        import pyarrow
+
+        array = pyarrow.array(column(array, name).values)
+    kind = str(array.type)
+    if kind.startswith(("list", "large_list", "fixed_size_list", "struct", "map")):
+        raise ValueError(f"{path}: {name}: expected one value a record, got {kind}")
+    if not kind.startswith("dictionary"):
+        array = array.dictionary_encode()
+    known = seen.get(name)
+    if known is None or not known[0].equals(array.dictionary):
+        given = column(array.dictionary, name)
+        distinct, inverse = factorise(given.values)
+        place = np.full(len(given.present) + 1, -1, np.int32)
+        place[:-1][given.present] = inverse
+        plain = bool((np.sort(place[:-1]) == np.arange(len(place) - 1)).all())
+        if plain:  # indices are codes
+            distinct = [distinct[i] for i in place[:-1]]
+        seen[name] = known = (array.dictionary, (distinct, None if plain else place))
+    labels, place = known[1]
+    indices = array.indices if array.null_count == 0 else array.indices.fill_null(-1)
+    codes = np.asarray(indices)
+    return labels, codes if place is None else place[codes]
+
+
+def _binned(
+    read: Any, codes: np.ndarray, name: str, reading: Reading, path: Any
+) -> tuple[Sequence[Any], np.ndarray]:
+    """The bins that numbers fall into, each given by its code among those read."""
+    given = column(read, name)
+    if given.values.dtype.kind not in "iuf" and len(given.values):
+        raise ValueError(
+            f"{path}: {name}: expected numbers as in other files, got {given.values[0]!r}"
+        )
+    if not reading.drop and not given.present.all():
+        lacking = np.sum(~given.present[codes])
+        raise ValueError(
+            f"{path}: {name}: {lacking} values missing, which no bin holds: {DROP_HINT}"
+        )
+    edges = reading.edges[name]
+    bins = np.full(len(given.present), -1, np.int32)
+    bins[given.present] = np.searchsorted(edges, given.values.astype(float), side="left")
+    return range(len(edges) + 1), bins[codes]
+
+
+# Counts ---------------------------------------------------------------------------------------
+
+
+def _count_file(path: Path, reading: Reading) -> tuple[str, Counted]:
+    """What was counted of a file, and all that it depends on."""
+    identity = _identity(path, reading)
     found = _count(coded_batches(path, reading), reading.names)
-    if State.of(path) != state:
+    if _identity(path, reading) != identity:
         raise ValueError(
             f"{path}: changed while it was counted: run the same again once it is all written"
         )
-    return state, found
+    return identity, found
+
+
+def _count(given: Iterable[Coded], names: Sequence[str] | None = None) -> Counted:
+    parts = []
+    if names:
+        none = {name: np.zeros(0, np.int32) for name in names}
+        parts.append(count(none, dict.fromkeys(names, ())))
+    for batch in given:
+        codes = {name: codes for name, (_, codes) in batch.items()}
+        parts.append(count(codes, {name: labels for name, (labels, _) in batch.items()}))
+        if len(parts) >= 64 or len(parts[-1].counts) > _MANY:
+            parts = _compacted(parts)
+    return merge(parts)
+
+
+def _compacted(parts: list[Counted]) -> list[Counted]:
+    """The parts, merged where there are many, and refused where they are no categories."""
+    if len(parts) < 32 and sum(len(part.counts) for part in parts) <= MOST_DISTINCT:
+        return parts
+    merged = merge(parts)
+    if len(merged.counts) > MOST_DISTINCT:
+        name, labels = max(merged.labels.items(), key=lambda item: len(item[1]))
+        raise ValueError(
+            f"{name}: expected categories that repeat, got more than {MOST_DISTINCT:,} distinct "
+            f"records, {len(labels):,} values of {name} among them: put numbers into bins "
+            "(--bins 4), or leave the column out"
+        )
+    return [merged]
 
 
 def _result(one: Any) -> Any:
@@ -241,56 +355,91 @@ def _result(one: Any) -> Any:
     )
 
 
-def _count(batches: Iterable[Batch], names: Sequence[str]) -> Cells:
-    empty = count({name: np.zeros(0, np.int32) for name in names}, {name: () for name in names})
-    parts = [empty]
-    for batch in batches:
-        codes = {name: batch[name][1] for name in names}
-        parts.append(count(codes, {name: batch[name][0] for name in names}))
-        if len(parts) >= 64 or len(parts[-1].counts) > _MANY:
-            parts = _compacted(parts)
-    return merge(parts)
-
-
-def _compacted(parts: list[Cells]) -> list[Cells]:
-    """The parts, merged where there are many, and refused where they are no categories."""
-    if len(parts) < 32 and sum(len(part.counts) for part in parts) <= MOST_CELLS:
-        return parts
-    merged = merge(parts)
-    if len(merged.counts) > MOST_CELLS:
-        name, labels = max(merged.labels.items(), key=lambda item: len(item[1]))
-        raise ValueError(
-            f"{name}: expected categories that repeat, got more than {MOST_CELLS:,} distinct "
-            f"records, {len(labels):,} values of {name} among them: put numbers into bins "
-            "(--bins 4), or leave the column out"
-        )
-    return [merged]
-
-
-def _counted(raw: Cells, reading: Reading, *, text: bool) -> Counted:
-    """Cells with their labels read, without records that lack a value if they are to go."""
+def _labelled(raw: Counted, reading: Reading, source: Any, *, text: bool) -> Counted:
+    """Records with their labels read, without those that lack a value if they are to go."""
     if raw.num_records == 0:
-        raise ValueError("expected at least one record, got none")
-    places, labels, recoded = {}, {}, {}
+        raise ValueError(f"{source}: expected at least one record, got none")
+    places, labels, codes = {}, {}, {}
     for name, given in raw.labels.items():
         values: Any = objects(given)[:-1]
         if text and name not in reading.edges:
             values = parsed(list(given), name, reading)
         read = column(values, name)
         labels[name], inverse = factorise(read.values)
-        codes = np.full(len(given) + 1, -1, np.int32)
-        codes[:-1][read.present] = inverse
-        recoded[name] = codes
-        places[name] = dict(zip(given, codes[:-1].tolist(), strict=True))
-    cells = recode(raw, recoded, labels)
-    whole = (cells.codes >= 0).all(axis=1) if reading.drop else np.ones(len(cells.counts), bool)
-    kept = Cells(cells.labels, cells.codes[whole], cells.counts[whole])
+        codes[name] = np.full(len(given) + 1, -1, np.int32)
+        codes[name][:-1][read.present] = inverse
+        places[name] = dict(zip(given, codes[name][:-1].tolist(), strict=True))
+    found = recode(raw, codes, labels)
+    whole = (found.codes >= 0).all(axis=1) if reading.drop else np.ones(len(found.counts), bool)
     if not whole.any():
         raise ValueError(
-            f"every one of the {cells.num_records} records lacks a value in "
-            f"{', '.join(reading.names)}"
+            f"every one of the {raw.num_records} records lacks a value in {', '.join(labels)}"
         )
-    return Counted(kept, places, cells.num_records - kept.num_records)
+    dropped = int(found.counts[~whole].sum())
+    return Counted(found.labels, found.codes[whole], found.counts[whole], places, dropped)
+
+
+# Finished files -------------------------------------------------------------------------------
+
+
+def _identity(path: Path, reading: Reading) -> str:
+    """All that what is counted of a file depends on."""
+    stat = path.stat()
+    edges = {name: list(values) for name, values in reading.edges.items()}
+    parts = ["jgram counted 2", str(path.resolve()), stat.st_size, stat.st_mtime_ns, stat.st_ino]
+    marks = [reading.separator, reading.thousands, reading.decimal, reading.missing_values]
+    return json.dumps([*parts, reading.names, *marks, edges])
+
+
+def _place(folder: Path, identity: str) -> Path:
+    return folder / f"{hashlib.sha256(identity.encode()).hexdigest()[:32]}.arrow"
+
+
+def _load(folder: Path | None, path: Path, reading: Reading) -> Counted | None:
+    """What was counted of a file that is as it was; ``None`` where that is not kept, or damaged."""
+    if folder is None or not (place := _place(folder, _identity(path, reading))).is_file():
+        return None
+    from pyarrow import ipc
+
+    data = place.read_bytes()
+    if hashlib.blake2b(data[_DIGEST:], digest_size=_DIGEST).digest() != data[:_DIGEST]:
+        return None
+    with ipc.open_file(io.BytesIO(data[_DIGEST:])) as file:
+        table = file.read_all()
+    if table.schema.metadata[b"jgram"] != _identity(path, reading).encode():
+        return None
+    *arrays, counts = (column.combine_chunks() for column in table.columns)
+    labels = [tuple(array.dictionary.to_pylist()) for array in arrays]
+    codes = np.stack([np.asarray(array.indices.fill_null(-1)) for array in arrays], axis=1)
+    named = dict(zip(table.column_names, labels, strict=False))
+    return Counted(named, codes.astype(np.int32), counts.to_numpy().astype(np.int64))
+
+
+def _save(folder: Path | None, identity: str, counted: Counted) -> None:
+    """Kept with a hash, so that half of it is as good as nothing."""
+    if folder is None:
+        return
+    import pyarrow
+    from pyarrow import ipc
+
+    arrays = [
+        pyarrow.DictionaryArray.from_arrays(pyarrow.array(codes, mask=codes < 0), list(labels))
+        for codes, labels in zip(counted.codes.T, counted.labels.values(), strict=True)
+    ]
+    names = [*counted.labels, "count"]
+    table = pyarrow.table([*arrays, pyarrow.array(counted.counts)], names)
+    table, payload = table.replace_schema_metadata({"jgram": identity}), io.BytesIO()
+    with ipc.new_file(payload, table.schema) as writer:
+        writer.write_table(table)
+    data, place = payload.getvalue(), _place(folder, identity)
+    try:
+        place.write_bytes(hashlib.blake2b(data, digest_size=_DIGEST).digest() + data)
+    except OSError as error:
+        place.unlink(missing_ok=True)
+        raise OSError(error.errno, error.strerror, str(place)) from None
+
+
+# A sample -------------------------------------------------------------------------------------
 
 
 class _Sample(NamedTuple):
@@ -303,7 +452,7 @@ class _Sample(NamedTuple):
 def _sample_file(item: tuple[Path, tuple[int, int]], reading: Reading) -> _Sample:
     path, seed = item
     rng = np.random.default_rng(seed)
-    kept = _Sample(np.zeros(0), {name: objects(())[:0] for name in reading.names})
+    kept = _Sample(np.zeros(0), {name: objects(())[:0] for name in reading.names or ()})
     drawn = kept.priorities
 
     def choose(size: int) -> np.ndarray:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from jgram.cells import fold
+from jgram.counted import fold
 from jgram.data.columns import block_columns, cells, column, factorise, named_columns
 from jgram.data.observations import part_names
 

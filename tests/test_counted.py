@@ -9,11 +9,11 @@ import pytest
 
 import jgram
 from jgram import binding
-from jgram.cells import count, fold, merge, representatives
+from jgram.counted import count, fold, merge, representatives
 
 
 def part(rows):
-    """Cells of rows of labels, each part with a vocabulary of its own, in order of appearance."""
+    """Distinct rows of labels, each part with a vocabulary of its own, in order of appearance."""
     names = [f"c{j}" for j in range(len(rows[0]))]
     codes, labels = {}, {}
     for name, column in zip(names, zip(*rows, strict=True), strict=True):
@@ -74,7 +74,7 @@ def test_all_ways_to_fold_agree(sizes):
     assert sorted(map(tuple, found.tolist())) == list(map(tuple, found.tolist()))
     kept = representatives(codes, sizes)
     table = np.stack(codes, axis=1)
-    assert np.array_equal(table[kept.first][kept.cell], table)
+    assert np.array_equal(table[kept.first][kept.place], table)
     assert (np.diff(kept.first) > 0).all()
     assert len(kept.first) == len(expected)
 

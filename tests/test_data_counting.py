@@ -17,11 +17,10 @@ import pytest
 from pyarrow import ipc
 from pyarrow import parquet as pq
 
-from jgram.data import count_batches, count_files, counting, files, list_files, read_columns
-from jgram.data.checkpoint import Checkpoint, State
+from jgram.data import count_batches, count_files, counting, list_files, read_columns, text
 from jgram.data.columns import column, factorise
-from jgram.data.counting import quantile_edges, read_long
-from jgram.data.streams import Reading
+from jgram.data.counting import quantile_edges
+from jgram.data.files import Reading
 
 ROOT = Path(__file__).parents[1]
 
@@ -37,9 +36,9 @@ def rows_of(columns):
     return list(zip(*parts, strict=True))
 
 
-def counted(cells):
-    rows = rows_of(cells.table())
-    return dict(zip(rows, cells.counts.tolist(), strict=True))
+def counted(found):
+    rows = rows_of(found.table())
+    return dict(zip(rows, found.counts.tolist(), strict=True))
 
 
 def typed_table(n=90):
@@ -84,7 +83,7 @@ def test_a_folder_holds_the_records_of_the_file(tmp_path, suffix):
     folder = write_parts(table, tmp_path / "many", [10, 10, 70], suffix)  # an empty file too
     names = tuple(table.column_names)
     for source in (path, folder, f"{folder}/*{suffix}"):
-        assert counted(count_files(source, Reading(names)).cells) == expected
+        assert counted(count_files(source, Reading(names))) == expected
     table = table.drop_columns(["text"]).set_column(1, "large", table["large"].cast(pa.uint64()))
     found = count_batches(table.to_batches(13), ["large", "whole"])
     assert sum(counted(found).values()) == 90
@@ -105,7 +104,7 @@ OPTIONS = {"decimals": {"decimal": ","}, "marks": {"missing_values": ("skip",)}}
 @pytest.mark.parametrize("name", TEXTS)
 @pytest.mark.parametrize("how", ["plain", "gzip", "utf-16"])
 def test_text_means_what_it_means_in_one_file(tmp_path, monkeypatch, name, how):
-    monkeypatch.setattr(files, "ROWS", 3)
+    monkeypatch.setattr(text, "_ROWS", 3)
     header, *lines = TEXTS[name].splitlines(keepends=True)
     cut = len(lines) // 2 if name != "quoted" else 2
     parts = [lines[:cut], lines[cut:]]
@@ -126,8 +125,8 @@ def test_text_means_what_it_means_in_one_file(tmp_path, monkeypatch, name, how):
     expected = Counter(rows_of(read_columns(whole, ["y", "x"], **options)))
     for source in (whole, tmp_path / "many"):
         found = count_files(source, Reading(("y", "x"), **options))
-        assert counted(found.cells) == expected
-        long = read_long(source, Reading(("y", "x"), **options))
+        assert counted(found) == expected
+        long = read_columns(source, ["y", "x"], **options)
         assert rows_of(long) == rows_of(read_columns(whole, ["y", "x"], **options))
 
 
@@ -135,8 +134,8 @@ def test_records_that_lack_a_value_go_if_they_are_to(tmp_path):
     folder = write_parts(typed_table(), tmp_path / "many", [40])
     found = count_files(folder, Reading(("text", "whole"), drop=True))
     every = count_files(folder, Reading(("text", "whole")))
-    expected = {row: n for row, n in counted(every.cells).items() if None not in row}
-    assert counted(found.cells) == expected
+    expected = {row: n for row, n in counted(every).items() if None not in row}
+    assert counted(found) == expected
     assert found.dropped == 90 - sum(expected.values())
 
 
@@ -181,7 +180,7 @@ def test_what_cannot_be_counted_is_refused_in_one_line(tmp_path, monkeypatch):
     refused(tmp_path / "void.csv", "at least one record")
     one_column(tmp_path / "lists", "a.parquet", [[1, 2]])
     refused(tmp_path / "lists", "a.parquet: x: expected one value a record, got list")
-    monkeypatch.setattr(counting, "MOST_CELLS", 50)
+    monkeypatch.setattr(counting, "MOST_DISTINCT", 50)
     one_column(tmp_path / "ids", "a.parquet", list(range(100)))
     refused(tmp_path / "ids", "x: expected categories that repeat", "--bins")
 
@@ -204,13 +203,13 @@ class Future:
 def test_any_map_counts_alike(tmp_path):
     folder = write_parts(typed_table(), tmp_path / "many", [20, 50])
     reading, done = Reading(("text", "bool")), []
-    expected = counted(count_files(folder, reading).cells)
+    expected = counted(count_files(folder, reading))
     with ThreadPoolExecutor(2) as pool:
         for mapped in (pool.map, lambda f, items: [Future(f(item)) for item in items]):
             found = count_files(
                 folder, reading, map=mapped, progress=lambda *both: done.append(both)
             )
-            assert counted(found.cells) == expected
+            assert counted(found) == expected
     assert done == 2 * [(1, 3), (2, 3), (3, 3)]
 
 
@@ -225,7 +224,7 @@ def test_buckets_are_cut_at_quantiles_of_a_uniform_sample(tmp_path, monkeypatch)
         edges, size = quantile_edges(source, bins, reading)
         assert (list(edges), size) == (["x"], 3000)
         np.testing.assert_allclose(edges["x"], expected, rtol=1e-12)
-        found = count_files(source, Reading(("x", "word"), edges=edges)).cells
+        found = count_files(source, Reading(("x", "word"), edges=edges))
         assert counted(found) == {(k, "a"): 750 for k in range(4)}
     monkeypatch.setattr(counting, "SAMPLED", 200)
     once, size = quantile_edges(folder, bins, reading)
@@ -244,7 +243,7 @@ def test_buckets_hold_no_gaps(tmp_path):
     with pytest.raises(ValueError, match=r"a\.parquet: x: 1 values missing"):
         count_files(tmp_path / "gaps", reading)
     found = count_files(tmp_path / "gaps", Reading(("x",), edges={"x": (1.5,)}, drop=True))
-    assert counted(found.cells) == {(0,): 1, (1,): 2}
+    assert counted(found) == {(0,): 1, (1,): 2}
 
 
 # Killed runs ------------------------------------------------------------------------------------
@@ -271,38 +270,36 @@ def run_killed(end, *arguments):
 def test_a_killed_run_goes_on(tmp_path):
     folder, kept = write_parts(typed_table(), tmp_path / "many", [20, 50, 60]), tmp_path / "kept"
     reading = Reading(("text", "whole", "day"))
-    expected = counted(count_files(folder, reading).cells)
+    expected = counted(count_files(folder, reading))
     died = run_killed("os.kill(os.getpid(), signal.SIGKILL)", folder, kept)
     assert died.returncode == -signal.SIGKILL
-    (kept / f".{'0' * 32}-1.arrow").write_bytes(b"half")  # what a kill while writing leaves
     (kept / ".mine.arrow").write_bytes(b"not jgram's")
     assert len(list(kept.glob("[!.]*.arrow"))) == 2
     counted_now = []
 
-    def counting(function, items):
+    def noting(function, items):
         for item in items:
             counted_now.append(item.name)
             yield function(item)
 
-    found = count_files(folder, reading, map=counting, checkpoint=kept)
-    assert counted(found.cells) == expected
+    found = count_files(folder, reading, map=noting, checkpoint=kept)
+    assert counted(found) == expected
     assert counted_now == ["part-2.parquet", "part-3.parquet"]
-    assert [path.name for path in kept.glob(".*")] == [".mine.arrow"]
+    assert (kept / ".mine.arrow").exists()
     # What is corrupt, foreign, or of a file that changed, is counted anew.
-    checkpoint = Checkpoint.of(kept, reading)
     files = [folder / f"part-{i}.parquet" for i in range(4)]
-    places = [checkpoint.place(checkpoint.identity(path, State.of(path))) for path in files]
+    places = [counting._place(kept, counting._identity(path, reading)) for path in files]
     places[0].write_bytes(places[0].read_bytes()[:-30])
     places[1].write_bytes(places[3].read_bytes())
     os.utime(folder / "part-2.parquet", (1, 1))
     counted_now.clear()
-    found = count_files(folder, reading, map=counting, checkpoint=kept)
-    assert counted(found.cells) == expected
+    found = count_files(folder, reading, map=noting, checkpoint=kept)
+    assert counted(found) == expected
     assert counted_now == [f"part-{i}.parquet" for i in range(3)]
     counted_now.clear()
     other = Reading(("text", "whole"))
-    assert counted(count_files(folder, other, map=counting, checkpoint=kept).cells) == counted(
-        count_files(folder, other).cells
+    assert counted(count_files(folder, other, map=noting, checkpoint=kept)) == counted(
+        count_files(folder, other)
     )
     assert len(counted_now) == 4
     (tmp_path / "file").write_text("")
@@ -315,15 +312,14 @@ def test_no_checkpoint_with_a_flipped_bit_is_believed(tmp_path, flips):
     folder, kept = write_parts(typed_table(), tmp_path / "many", []), tmp_path / "kept"
     reading, rng = Reading(("text", "whole", "day")), np.random.default_rng(0)
     count_files(folder, reading, checkpoint=kept)
-    checkpoint, (path,) = Checkpoint.of(kept, reading), folder.iterdir()
-    (place,) = kept.iterdir()
+    (path,), (place,) = folder.iterdir(), kept.iterdir()
     data = place.read_bytes()
-    assert checkpoint.load(path) is not None
+    assert counting._load(kept, path, reading) is not None
     for _ in range(flips):
         flipped = bytearray(data)
         flipped[rng.integers(len(data))] ^= 1 << int(rng.integers(8))
         place.write_bytes(flipped)
-        assert checkpoint.load(path) is None
+        assert counting._load(kept, path, reading) is None
 
 
 def test_a_file_that_grows_while_it_is_counted_is_refused_and_not_kept(tmp_path, monkeypatch):
@@ -342,7 +338,7 @@ def test_a_file_that_grows_while_it_is_counted_is_refused_and_not_kept(tmp_path,
             count_files(path, Reading(("x",)), checkpoint=kept)
     assert list(kept.iterdir()) == []
     found = count_files(path, Reading(("x",)), checkpoint=kept)
-    assert counted(found.cells) == {("a",): 9, ("b",): 1}
+    assert counted(found) == {("a",): 9, ("b",): 1}
 
 
 def test_a_cluster_without_workers_is_not_waited_for(tmp_path, monkeypatch):
@@ -357,7 +353,7 @@ def test_a_cluster_without_workers_is_not_waited_for(tmp_path, monkeypatch):
     ):
         reading = Reading(("text", "bool"))
         found = count_files(folder, reading, map=client.map)
-        assert counted(found.cells) == counted(count_files(folder, reading).cells)
+        assert counted(found) == counted(count_files(folder, reading))
         client.retire_workers()
         with pytest.raises(ValueError, match=r"expected workers to count files.*--checkpoint"):
             count_files(folder, Reading(("text",)), map=client.map)
@@ -379,9 +375,9 @@ def test_a_full_disk_leaves_no_half_checkpoint(tmp_path):
 def test_processes_count_alike(tmp_path):
     folder = write_parts(typed_table(), tmp_path / "many", [20, 50])
     reading = Reading(("text", "bool"))
-    expected = counted(count_files(folder, reading).cells)
+    expected = counted(count_files(folder, reading))
     with ProcessPoolExecutor(2) as pool:
-        assert counted(count_files(folder, reading, map=pool.map).cells) == expected
+        assert counted(count_files(folder, reading, map=pool.map)) == expected
 
 
 @pytest.mark.thorough
@@ -395,5 +391,5 @@ def test_the_page_shows_a_query_of_duckdb_that_runs(tmp_path, monkeypatch):
     (code,) = (part for part in page.split("```")[1::2] if "import duckdb" in part)
     found: dict = {}
     exec(code.removeprefix("python"), found)
-    expected = count_files(folder, Reading(("doctor", "coder", "crp"))).cells
-    assert counted(found["cells"]) == counted(expected)
+    expected = count_files(folder, Reading(("doctor", "coder", "crp")))
+    assert counted(found["counted"]) == counted(expected)

@@ -1,4 +1,4 @@
-"""Unique records with counts: all that scores of categories ever need of a file of any size.
+"""Distinct records with counts: all that scores of categories ever need of a file of any size.
 
 For categorical reports and observations the distinct records ``(x_1, .., x_k, y)``, each with the
 number of times it occurs, are sufficient: passed on as ``weights``, which are frequencies
@@ -8,17 +8,17 @@ has to read everything once to agree on codes, and a label that only the last pa
 special case.
 
 :func:`merge` is associative and commutative, with equal results whatever the order: vocabularies
-and cells are kept sorted. Counts are int64.
+and records are kept sorted. Counts are int64.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
 __all__ = [
-    "Cells",
+    "Counted",
     "Fold",
     "count",
     "fold",
@@ -29,23 +29,28 @@ __all__ = [
     "row_keys",
 ]
 
-_DENSE = 1 << 16  # so many cells are counted in an array, occupied or not
+_DENSE = 1 << 16  # so many combinations are counted in an array, there or not
 _LARGEST_KEY = 1 << 62
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class Counted:
     """Distinct records of named columns, each with its count.
 
     Attributes:
         labels: Name of a column to its labels, sorted.
-        codes: ``[cells, columns]`` int32 positions among the labels, -1 where missing; sorted rows.
-        counts: ``[cells]`` int64, at least 1.
+        codes: ``[distinct, columns]`` int32 positions among the labels, -1 where missing; sorted
+            rows.
+        counts: ``[distinct]`` int64, at least 1.
+        places: Name of a column to its labels as they stand in files, and their codes.
+        dropped: Records left out because they lack a value.
     """
 
     labels: Mapping[str, tuple[Any, ...]]
     codes: np.ndarray
     counts: np.ndarray
+    places: Mapping[str, Mapping[Any, int]] = field(default_factory=dict, repr=False)
+    dropped: int = 0
 
     @property
     def num_records(self) -> int:
@@ -53,13 +58,13 @@ class Cells:
         return int(self.counts.sum())
 
     def table(self) -> dict[str, np.ndarray]:
-        """The columns ``[cells]``: records without repeats. Objects, ``None`` where missing.
+        """The columns ``[distinct]``: objects, ``None`` where missing.
 
         Integers and bools without gaps are in their own type.
 
         Example:
-            >>> cells = merge([count({"x": [0, 1, 0]}, {"x": ("no", "yes")})])
-            >>> cells.table()["x"].tolist(), cells.counts.tolist()
+            >>> found = merge([count({"x": [0, 1, 0]}, {"x": ("no", "yes")})])
+            >>> found.table()["x"].tolist(), found.counts.tolist()
             (['no', 'yes'], [2, 1])
         """
         columns = {}
@@ -71,15 +76,15 @@ class Cells:
 
 
 class Fold(NamedTuple):
-    """Which records are alike: those of one cell.
+    """Which records are alike.
 
     Attributes:
-        first: ``[cells]``, the first record of each cell, increasing.
-        cell: ``[n]``, the cell of every record.
+        first: ``[distinct]``, the first of each, increasing.
+        place: ``[n]``, where the like of every record stands in ``first``.
     """
 
     first: np.ndarray
-    cell: np.ndarray
+    place: np.ndarray
 
 
 def objects(labels: Sequence[Any]) -> np.ndarray:
@@ -89,15 +94,15 @@ def objects(labels: Sequence[Any]) -> np.ndarray:
     return values
 
 
-def count(codes: Mapping[str, Any], labels: Mapping[str, Sequence[Any]]) -> Cells:
-    """Records of one part as cells.
+def count(codes: Mapping[str, Any], labels: Mapping[str, Sequence[Any]]) -> Counted:
+    """Distinct records of one part.
 
     Args:
         codes: Name to codes ``[n]``, -1 where missing.
         labels: Name to the labels of the codes, distinct; used or not.
 
     Returns:
-        :class:`Cells`.
+        :class:`Counted`.
 
     Example:
         >>> count({"x": [1, 1, -1]}, {"x": ("no", "yes")}).counts.tolist()
@@ -108,14 +113,14 @@ def count(codes: Mapping[str, Any], labels: Mapping[str, Sequence[Any]]) -> Cell
     return _sorted(list(codes), [tuple(labels[name]) for name in codes], found, counts)
 
 
-def merge(parts: Sequence[Cells]) -> Cells:
-    """Cells of several parts together, by label.
+def merge(parts: Sequence[Counted]) -> Counted:
+    """Distinct records of several parts together, by label.
 
     Args:
         parts: Of the same columns; one or more.
 
     Returns:
-        :class:`Cells`.
+        :class:`Counted`.
 
     Example:
         >>> one = count({"x": [0, 0]}, {"x": ("b",)})
@@ -141,23 +146,23 @@ def merge(parts: Sequence[Cells]) -> Cells:
 
 
 def recode(
-    cells: Cells, places: Mapping[str, np.ndarray], labels: Mapping[str, Sequence[Any]]
-) -> Cells:
-    """Cells under other labels; cells that are alike then become one.
+    counted: Counted, codes: Mapping[str, np.ndarray], labels: Mapping[str, Sequence[Any]]
+) -> Counted:
+    """Records under other labels; those that are alike then become one.
 
     Args:
-        cells: Cells.
-        places: Name to the new code of every old one, and of -1 at the end.
+        counted: Distinct records.
+        codes: Name to the new code of every old one, and of -1 at the end.
         labels: Name to the new labels.
 
     Example:
-        >>> cells = count({"x": [0, 1, 1]}, {"x": ("1", "1.0")})
-        >>> recode(cells, {"x": np.array([0, 0, -1])}, {"x": (1,)}).counts.tolist()
+        >>> counted = count({"x": [0, 1, 1]}, {"x": ("1", "1.0")})
+        >>> recode(counted, {"x": np.array([0, 0, -1])}, {"x": (1,)}).counts.tolist()
         [3]
     """
-    columns = [places[name][cells.codes[:, j]] for j, name in enumerate(cells.labels)]
-    found, counts = fold(columns, [len(labels[name]) for name in cells.labels], cells.counts)
-    return _sorted(list(cells.labels), [tuple(labels[n]) for n in cells.labels], found, counts)
+    columns = [codes[name][counted.codes[:, j]] for j, name in enumerate(counted.labels)]
+    found, counts = fold(columns, [len(labels[name]) for name in counted.labels], counted.counts)
+    return _sorted(list(counted.labels), [tuple(labels[n]) for n in counted.labels], found, counts)
 
 
 def fold(
@@ -171,7 +176,7 @@ def fold(
         counts: int64 ``[n]``, how many records each row stands for; 1 by default.
 
     Returns:
-        Rows int32 ``[cells, columns]`` in lexicographic order, and their counts int64.
+        Rows int32 ``[distinct, columns]`` in lexicographic order, and their counts int64.
 
     Example:
         >>> rows, counts = fold([np.array([1, 0, 1]), np.array([0, 0, 0])], [2, 1])
@@ -180,23 +185,23 @@ def fold(
     """
     keys, size = _keys(codes, sizes)
     if keys is None:
-        rows, cell = np.unique(np.stack(codes, axis=1), axis=0, return_inverse=True)
-        found = _sums(cell.ravel(), len(rows), counts)
+        rows, place = np.unique(np.stack(codes, axis=1), axis=0, return_inverse=True)
+        found = _sums(place.ravel(), len(rows), counts)
     else:
         if size <= max(_DENSE, 4 * len(keys)):
             found = _sums(keys, size, counts)
             occupied = np.flatnonzero(found)
             found = found[occupied]
         else:
-            occupied, cell = np.unique(keys, return_inverse=True)
-            found = _sums(cell, len(occupied), counts)
+            occupied, place = np.unique(keys, return_inverse=True)
+            found = _sums(place, len(occupied), counts)
         shape = [size + 1 for size in sizes]
         rows = np.stack(np.unravel_index(occupied, shape), axis=1) - 1
     return rows.astype(np.int32), found
 
 
 def representatives(codes: Sequence[np.ndarray], sizes: Sequence[int]) -> Fold:
-    """The first record of every cell, cells in order of appearance, and the cell of every record.
+    """The first of every distinct record, in order of appearance, and which each record is.
 
     Args:
         codes: Columns ``[n]`` of ints, -1 where missing.
@@ -204,17 +209,16 @@ def representatives(codes: Sequence[np.ndarray], sizes: Sequence[int]) -> Fold:
 
     Example:
         >>> found = representatives([np.array([1, 0, 1, 0])], [2])
-        >>> found.first.tolist(), found.cell.tolist()
+        >>> found.first.tolist(), found.place.tolist()
         ([0, 1], [0, 1, 0, 1])
     """
     keys, size = _keys(codes, sizes)
-    if keys is None:
-        keys = np.unique(np.stack(codes, axis=1), axis=0, return_inverse=True)[1].ravel()
+    if keys is None or size > max(_DENSE, 4 * len(keys)):
+        rows = np.stack(codes, axis=1) if keys is None else keys
+        _, keys = np.unique(rows, axis=0, return_inverse=True)
+        keys = keys.ravel()
         size = int(keys.max()) + 1
     n = len(keys)
-    if size > max(_DENSE, 4 * n):
-        _, keys = np.unique(keys, return_inverse=True)
-        size = int(keys.max()) + 1
     first = np.full(size, n, np.int64)
     first[keys[::-1]] = np.arange(n - 1, -1, -1)  # of equal positions the last one stays
     order = np.argsort(first, kind="stable")[: np.count_nonzero(first < n)]
@@ -268,18 +272,18 @@ def _keys(codes: Sequence[np.ndarray], sizes: Sequence[int]) -> tuple[np.ndarray
     return keys, size
 
 
-def _sums(cell: np.ndarray, size: int, counts: np.ndarray | None) -> np.ndarray:
+def _sums(places: np.ndarray, size: int, counts: np.ndarray | None) -> np.ndarray:
     if counts is None:
-        return np.bincount(cell, minlength=size)
+        return np.bincount(places, minlength=size)
     found = np.zeros(size, np.int64)
-    np.add.at(found, cell, counts)
+    np.add.at(found, places, counts)
     return found
 
 
 def _sorted(
     names: Sequence[str], labels: Sequence[tuple[Any, ...]], rows: np.ndarray, counts: np.ndarray
-) -> Cells:
-    """Cells over sorted vocabularies without labels that nobody uses."""
+) -> Counted:
+    """Records over sorted vocabularies without labels that nobody uses."""
     rows, kept = rows.copy(), {}
     for j, (name, vocabulary) in enumerate(zip(names, labels, strict=True)):
         used = np.zeros(len(vocabulary) + 1, bool)
@@ -290,15 +294,13 @@ def _sorted(
         rows[:, j] = place[rows[:, j]]
         kept[name] = tuple(vocabulary[i] for i in order)
     order = np.lexsort(rows.T[::-1])
-    return Cells(kept, rows[order], counts[order])
+    return Counted(kept, rows[order], counts[order])
 
 
 def _in_order(vocabulary: Sequence[Any], used: np.ndarray) -> list[int]:
     """Positions of the labels that are used, sorted; by type first where types have no order."""
     try:
-        return sorted(used.tolist(), key=lambda i: vocabulary[i])
+        return sorted(used.tolist(), key=vocabulary.__getitem__)
     except TypeError:
-        return sorted(
-            used.tolist(),
-            key=lambda i: (type(vocabulary[i]).__name__, repr(vocabulary[i])),
-        )
+        named = [(type(label).__name__, repr(label)) for label in vocabulary]
+        return sorted(used.tolist(), key=named.__getitem__)

@@ -1,0 +1,311 @@
+"""Text files in columns: rows none of which is lost, and what a column of their cells is.
+
+The standard library's reader splits the lines; what is done by hand is finding the separator,
+telling numbers from codes, and refusing what can be read in two ways, because no library refuses
+it.
+"""
+
+import csv
+import gzip
+import io
+import itertools
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jgram.data.columns import EXACT
+from jgram.data.dates import WORDS_FOR_MISSING
+
+__all__ = ["find_separator", "open_text", "parse_cells", "text_rows"]
+
+_ROWS = 50_000  # split at once
+_SEPARATORS = {",": ",", ";": ";", "\t": "tab", "|": "|"}
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?|[-+]?inf(inity)?", re.IGNORECASE)
+_INTEGER = re.compile(r"[-+]?(0|[1-9]\d*)")
+_GROUPED = re.compile(r"[-+]?[1-9]\d{0,2}([ ,.'’\u00a0\u202f]\d{3})+([.,]\d+)?|[-+]?\d+(,\d+)?")
+
+csv.field_size_limit(1 << 26)  # texts are long; a stray quote must not take in a whole large file
+
+
+@contextmanager
+def open_text(source: Path | bytes) -> Iterator[io.TextIOWrapper]:
+    """A text file's lines, of a path (also gzipped) or of bytes: UTF-8, or UTF-16 with its mark."""
+    if isinstance(source, Path):
+        zipped = source.suffix.lower() == ".gz"
+        with gzip.open(source) if zipped else source.open("rb") as file:
+            yield _decoded(file)
+    else:
+        yield _decoded(io.BufferedReader(io.BytesIO(source)))
+
+
+def _decoded(file: Any) -> io.TextIOWrapper:
+    wide = file.peek(2)[:2] in (b"\xff\xfe", b"\xfe\xff")
+    return io.TextIOWrapper(file, "utf-16" if wide else "utf-8-sig", newline="")
+
+
+def find_separator(lines: list[str], path: str) -> str:
+    """The separator that cuts the first lines into equally many fields."""
+    widths = {}
+    for separator in _SEPARATORS:
+        rows = [row for row in csv.reader(lines[:50], delimiter=separator) if row]
+        widths[separator] = {len(row) for row in rows}
+    even = [s for s, width in widths.items() if len(width) == 1 and width != {1}]
+    if len(even) > 1:
+        shown = " and ".join(repr(_SEPARATORS[s]) for s in even)
+        raise ValueError(f"{path}: both {shown} could separate its fields: say which (--separator)")
+    return even[0] if even else max(_SEPARATORS, key=lambda s: "".join(lines[:1]).count(s))
+
+
+def text_rows(
+    lines: Iterable[str], separator: str, path: Any
+) -> Iterator[tuple[list[str], list[list[str]]]]:
+    """Rows of a text file, batch by batch; none is lost to a stray quote.
+
+    Args:
+        lines: Of the file, with their ends.
+        separator: Of the fields.
+        path: What messages call the file.
+
+    Yields:
+        The names of the columns, and rows of as many cells; no rows where there is a header alone.
+
+    Raises:
+        ValueError: A quote that does not enclose a cell, or may join several records to one; a row
+            of other fields than the header's.
+    """
+    seen: list[str] = []  # lines of this batch
+
+    def passed() -> Iterator[str]:
+        for line in lines:
+            seen.append(line)
+            yield line
+
+    reader = _reader(passed(), separator)
+    header: list[str] | None = None
+    before = records = 0  # lines and rows of earlier batches
+    while True:
+        try:
+            found = list(itertools.islice(reader, _ROWS))
+        except csv.Error:
+            found = []
+        rows = list(filter(None, found))
+        width = len(header or (rows and rows[0]) or ())
+        if len(found) != len(seen) or set(map(len, rows)) - {width}:
+            _refuse_strays(seen, separator, path, header, before, records)
+        if not found:
+            break
+        if header is None and rows:
+            header = rows.pop(0)
+        if header is not None:
+            records += len(rows)
+            yield [cell.strip() or f"column {j + 1}" for j, cell in enumerate(header)], rows
+        before += len(seen)
+        seen.clear()
+    if header is None:
+        raise ValueError(f"{path}: expected a header and at least one record, got none")
+
+
+def _refuse_strays(
+    lines: list[str], separator: str, path: Any, header: list[str] | None, before: int, records: int
+) -> None:
+    """Refuse the first row, if any, that is no record, or of which no one knows whether it is one.
+
+    Args:
+        lines: Of one batch.
+        separator: Of the fields.
+        path: What messages call the file.
+        header: Its cells; ``None`` where the batch begins with them.
+        before: The number of lines before the batch.
+        records: The number of records before the batch.
+    """
+    reader = _reader(lines, separator)
+    start, row, width, batch = 0, records - (header is None), len(header or ()), []
+    several: list[tuple[int, int, int, list[str]]] = []
+    while True:
+        try:
+            cells = next(reader, None)
+        except csv.Error:
+            raise ValueError(
+                f"{path}: {_place(row, before + start + 1)}: a quote begins a cell and does not "
+                "enclose it: take it out, or enclose the cell and double the quotes in it"
+            ) from None
+        if cells is None:
+            break
+        if cells:
+            width = width or len(cells)
+            if len(cells) != width:
+                raise ValueError(
+                    f"{path}: expected {width} fields as in the header, got {len(cells)} in "
+                    f"line {before + reader.line_num}: check its quotes, or the separator "
+                    "(--separator)"
+                )
+            if reader.line_num - start > 1:
+                several.append((row, start, reader.line_num, cells))
+            elif row >= 0:
+                batch.append(cells)
+            row += 1
+        start = reader.line_num
+    numeric = [
+        len(batch) >= 10 and all(_is_number(cells[j]) for cells in batch)
+        for j in range(width if several else 0)
+    ]
+    for row, start, stop, cells in several:
+        text = "".join(lines[start:stop])
+        if not _well_quoted(text, separator) or _several_records(cells, separator, numeric):
+            raise ValueError(
+                f"{path}: {_place(row, before + start + 1)}: quotes join {stop - start} lines, "
+                "which may be as many records: take stray quotes out, or, if it is a cell of "
+                "several lines, save the file as Parquet"
+            )
+
+
+def _place(row: int, line: int) -> str:
+    return f"row {row} (line {line})" if row >= 0 else f"the header (line {line})"
+
+
+def _well_quoted(text: str, separator: str) -> bool:
+    """Whether quotes of a row enclose whole cells, and stand nowhere else."""
+    mark = re.escape(separator)
+    space = "" if separator == " " else " *+"
+    cell = rf'{space}(?:"(?:[^"]++|"")*+"|[^"\r\n{mark}]*+)'
+    return re.fullmatch(rf"{cell}(?:{mark}{cell})*+[\r\n]*", text) is not None
+
+
+def _several_records(cells: list[str], separator: str, numeric: Sequence[bool]) -> bool:
+    """Whether a row with a cell of several lines may be several rows that quotes have joined.
+
+    It may where the lines from some line on have as many fields as a row, and so has what is
+    before them, from its beginning or from a quote within it; unless that would put words into a
+    column of numbers.
+    """
+    width = len(cells)
+    for j, cell in enumerate(cells):
+        lines = re.split(r"\r\n|\r|\n", cell)
+        rows = [line.split(separator) for line in lines]
+        rows[0], rows[-1] = cells[:j] + rows[0], rows[-1] + cells[j + 1 :]
+        lines = [line for line, row in zip(lines, rows, strict=True) if row != [""]]
+        rows = [row for row in rows if row != [""]]
+        for i in range(len(lines) - 1, 0, -1):
+            if len(rows[i]) != width:
+                break
+            head = "\n".join(lines[:i])
+            ends = [0] * (i == 1) + [mark.end() for mark in re.finditer('"', head)]
+            if any(j + 1 + head.count(separator, end) == width for end in ends) and all(
+                _is_number(cell) or not number
+                for row in rows
+                if len(row) == width
+                for cell, number in zip(row, numeric, strict=True)
+            ):
+                return True
+    return False
+
+
+def _is_number(cell: str) -> bool:
+    """Whether a cell can stand in a column of numbers, stray quotes aside."""
+    cell = cell.replace('"', "").strip()
+    return cell.casefold() in WORDS_FOR_MISSING or bool(_NUMBER.fullmatch(cell))
+
+
+def _reader(lines: Iterable[str], separator: str) -> Any:
+    """Rows of cells of lines of text; a quote that does not enclose a cell is an error."""
+    try:
+        spaces = separator != " "
+        return csv.reader(lines, delimiter=separator, skipinitialspace=spaces, strict=True)
+    except (TypeError, ValueError):
+        raise ValueError(f"separator: expected one character, got {separator!r}") from None
+
+
+def parse_cells(
+    cells: list[str],
+    name: str,
+    separator: str,
+    thousands: str | None,
+    decimal: str | None,
+    missing_values: Sequence[str],
+) -> np.ndarray:
+    """A column of cells as int64, float64, or objects (text; None where missing)."""
+    plain_numbers = not missing_values and decimal is None and thousands is None
+    if plain_numbers and separator != ";" and (numbers := _plain_numbers(cells)) is not None:
+        return numbers
+    distinct = dict.fromkeys(cells)
+    if 2 * len(distinct) < len(cells):  # what a column is depends on its distinct cells alone
+        parsed = parse_cells(list(distinct), name, separator, thousands, decimal, missing_values)
+        position = {cell: j for j, cell in enumerate(distinct)}
+        return parsed[[position[cell] for cell in cells]]
+    empty = [cell.strip() == "" or cell in missing_values for cell in cells]
+    words = [
+        blank or cell.strip().casefold() in WORDS_FOR_MISSING
+        for blank, cell in zip(empty, cells, strict=True)
+    ]
+    raw = [cell.strip() for cell, word in zip(cells, words, strict=True) if not word]
+    plain = [_plain_number(cell, thousands, decimal) for cell in raw]
+    whole = all(_INTEGER.fullmatch(cell) for cell in plain)
+    padded = not whole and all(cell.lstrip("+-").isdigit() for cell in plain)  # codes: 007
+    numeric = bool(raw) and not padded and all(_NUMBER.fullmatch(cell) for cell in plain)
+    if thousands is None and decimal is None and (not numeric or separator == ";"):
+        _refuse_grouped(raw, name)
+    if not numeric:
+        texts = [None if blank else cell for blank, cell in zip(empty, cells, strict=True)]
+        return np.array(texts, object)
+
+    numbers = iter(plain)
+    large = (abs(int(cell)) > EXACT for cell in plain if _INTEGER.fullmatch(cell))
+    if not whole and any(large):  # floats would merge such integers
+        exact = [Decimal(cell) for cell in plain]
+        whole = all(x.is_finite() and x == x.to_integral_value() for x in exact)
+        numbers = iter(exact if whole else plain)
+    if whole:
+        return _integers([None if word else int(next(numbers)) for word in words])
+    return np.array([math.nan if word else float(next(numbers)) for word in words])
+
+
+def _plain_numbers(cells: list[str]) -> np.ndarray | None:
+    """Cells that are all plainly written numbers, many at a time; None where any is not."""
+    text = "\n".join(cells)
+    signs = set(text) - set("0123456789\n")
+    if not signs <= set("+-.eE") or text.count("\n") != len(cells) - 1:
+        return None
+    whole = signs <= set("+-")
+    if whole and re.search(r"(?:\A|\n)[-+]?0\d", text):  # codes: 007
+        return None
+    try:
+        numbers = np.array(cells, np.int64 if whole else np.float64)
+    except (ValueError, OverflowError):
+        return None
+    return None if not whole and np.abs(numbers).max() >= EXACT else numbers
+
+
+def _plain_number(cell: str, thousands: str | None, decimal: str | None) -> str:
+    """A number as Python writes it, once the separators are told."""
+    if thousands and re.fullmatch(rf"[-+]?\d{{1,3}}({re.escape(thousands)}\d{{3}})+(\D\d+)?", cell):
+        cell = cell.replace(thousands, "")
+    return cell.replace(decimal, ".") if decimal and decimal != "." else cell
+
+
+def _refuse_grouped(cells: list[str], name: str) -> None:
+    """Refuse a column of numbers that are not written plainly, naming the options to read it."""
+    cell = next((cell for cell in cells if not cell.lstrip("+-").isdigit()), None)
+    if cell is None or not all(_GROUPED.fullmatch(cell) for cell in cells):
+        return
+    marks = re.findall(r"[^-+\d]", cell)
+    group, point = f"--thousands {marks[0]!r}", f"--decimal {marks[-1]!r}"
+    if len(set(marks)) > 1:
+        options = f"{group} {point}"
+    elif len(marks) > 1 or marks[0] not in ",.":
+        options = group
+    else:
+        options = f"{group} or {point}" if re.search(r"\D\d{3}$", cell) else point
+    raise ValueError(f"{name}: {cell!r} may be a number written with separators: use {options}")
+
+
+def _integers(values: list[int | None]) -> np.ndarray:
+    try:
+        return np.array(values, np.int64)
+    except (OverflowError, TypeError):  # beyond 64 bits, or missing
+        return np.array(values, object)
