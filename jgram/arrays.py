@@ -53,12 +53,16 @@ __all__ = [
     "infer_num_classes",
     "is_concrete",
     "pytree",
+    "refuse_unbounded",
     "report_matrix",
     "rows",
 ]
 
 HIGHEST = jax.lax.Precision.HIGHEST
 """Precision of matrix products that feed a determinant: GPUs default to TF32, about 3e-4 wrong."""
+
+MOST_CLASSES = 4096
+"""Classes beyond which a Gram matrix takes gigabytes: labels that are no numbers of classes."""
 
 
 def is_concrete(*arrays: Any) -> bool:
@@ -143,12 +147,26 @@ def pytree(cls: type[_Class]) -> type[_Class]:
     return cls
 
 
+def refuse_unbounded(values: Any, what: str) -> None:
+    """Refuse concrete numbers among which some are NaN or infinite."""
+    if not is_concrete(values) or not jnp.issubdtype(jnp.result_type(values), jnp.inexact):
+        return
+    wrong = ~np.isfinite(np.asarray(values))
+    if wrong.any():
+        place = tuple(int(i[0]) for i in np.nonzero(wrong))
+        raise ValueError(
+            f"expected finite {what}, got {np.asarray(values)[place]} at {list(place)}: leave out "
+            "records with gaps, or have jgram.score read them"
+        )
+
+
 def infer_num_classes(x_hat: Any, num_classes: int | None) -> int:
     """The number of classes, read from soft reports' shape or, outside ``jit``, from the labels."""
     shape = jnp.shape(x_hat)
     if len(shape) == 2:
         if num_classes not in (None, shape[1]):
             raise ValueError(f"expected soft reports [n, {num_classes}], got {list(shape)}")
+        refuse_unbounded(x_hat, "soft reports")
         return shape[1]
     if len(shape) != 1:
         raise ValueError(f"expected labels [n] or soft reports [n, d], got shape {list(shape)}")
@@ -173,7 +191,13 @@ def infer_num_classes(x_hat: Any, num_classes: int | None) -> int:
             f"expected labels 0{limit or ', 1, ...'}, got {wrong}"
             + (": drop records without a label, or give them weight 0" if smallest < 0 else "")
         )
-    return largest + 1 if num_classes is None else num_classes
+    classes = largest + 1 if num_classes is None else num_classes
+    if classes > MOST_CLASSES:
+        raise ValueError(
+            f"expected at most {MOST_CLASSES:,} classes, got {classes:,}: number the labels from 0 "
+            "without gaps (jgram.data.encode_labels)"
+        )
+    return classes
 
 
 def report_matrix(

@@ -38,7 +38,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jgram.arrays import Array, ArrayLike, Float, Int, Shaped
+from jgram.arrays import (
+    Array,
+    ArrayLike,
+    Float,
+    Int,
+    Shaped,
+    infer_num_classes,
+    is_concrete,
+    refuse_unbounded,
+)
 from jgram.determinant import solve
 from jgram.observed import Observed
 
@@ -570,21 +579,27 @@ def _linear_statistic(squares, z, w, other, other_product, spread):
 
 def report_matrices(observed: Observed, reports: Any, num_classes: int | None) -> Array:
     """Reports as matrices ``[k, n, d]``, zero rows where labels are missing."""
-    reports = jnp.asarray(reports)
-    if reports.ndim not in (2, 3) or reports.shape[1] != observed.size:
+    shape = jnp.shape(reports)
+    if len(shape) not in (2, 3) or shape[1] != observed.size:
         raise ValueError(
             f"expected reports [k, {observed.size}] or [k, {observed.size}, d], one label a record,"
-            f" got shape {reports.shape}"
+            f" got shape {shape}"
         )
-    if reports.ndim == 2:
-        num_classes = int(jnp.max(reports)) + 1 if num_classes is None else num_classes
-        reports = jax.nn.one_hot(reports, num_classes, dtype=observed.dtype)
+    if len(shape) == 2:
+        if is_concrete(reports):  # a negative label is missing
+            num_classes = infer_num_classes(np.maximum(reports, 0).ravel(), num_classes)
+        elif num_classes is None:
+            raise ValueError("expected num_classes=... inside jit, vmap and grad, got None")
+        reports = jax.nn.one_hot(jnp.asarray(reports), num_classes, dtype=observed.dtype)
+    else:
+        refuse_unbounded(reports, "soft reports")
+    reports = jnp.asarray(reports, observed.dtype)
     if reports.shape[2] < 2 or reports.shape[1] < 2:
         raise ValueError(
             "expected at least two records and two classes, "
             f"got {reports.shape[1]} and {reports.shape[2]}"
         )
-    return reports.astype(observed.dtype)
+    return reports
 
 
 def _present(z, weights):

@@ -21,6 +21,7 @@ from jgram.arrays import (
     Shaped,
     check_lengths,
     infer_num_classes,
+    refuse_unbounded,
 )
 from jgram.kernels import Delta, Kernel, rbf, takes
 from jgram.observed import Observed, Pairs, normalised, observe
@@ -302,6 +303,8 @@ def sharded_gram_state(
         >>> sharded_gram_state(mesh, x_hat, y, Delta(2), num_classes=2).counts
         Array([1, 2], dtype=int32)
     """
+    infer_num_classes(x_hat, num_classes)
+    refuse_unbounded(y, "observations")
     records = (x_hat, y, jnp.ones(len(x_hat), jnp.int32) if weights is None else weights)
     missing = -len(x_hat) % mesh.size
     split = PartitionSpec(mesh.axis_names)

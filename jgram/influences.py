@@ -12,7 +12,7 @@ class means, it gives *exactly*, not only to first order, the log score after an
 dropped or relabelled, by the matrix determinant lemma.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -146,7 +146,7 @@ def contributions(
         >>> contributions(linearise(x_hat, y, delta), x_hat)
         Array([-1.5, -1.5, -1.5, -1.5,  6. ], dtype=float32)
     """
-    d = linearisation.influence.shape[1]
+    d = _classes_of(linearisation, x_hat)
     z = report_matrix(x_hat, d, None, linearisation.influence.dtype)
     return 2.0 * (jnp.sum(z * linearisation.influence, axis=1) - d)
 
@@ -173,7 +173,7 @@ def leave_one_out(
         >>> print(f"{change:.4f} {2 * jnp.log((1 / 3 * 2 / 3) / (1 / 2 * 1 / 2)):.4f}")
         -0.2356 -0.2356
     """
-    d = linearisation.influence.shape[1]
+    d = _classes_of(linearisation, x_hat)
     z = report_matrix(x_hat, d, weights, linearisation.influence.dtype)
     share = jnp.sum(z, axis=1) / linearisation.total
     return _log_ratio(linearisation, -z) - 2 * d * jnp.log1p(-share)
@@ -197,11 +197,18 @@ def relabelling_gains(
         >>> int(relabelling_gains(linearise(x_hat, y, delta), x_hat)[3].argmax())
         1
     """
-    d = linearisation.influence.shape[1]
+    d = _classes_of(linearisation, x_hat)
     own = jax.nn.one_hot(x_hat, d, dtype=linearisation.influence.dtype)
     targets = jnp.eye(d, dtype=own.dtype)
     gains = jax.vmap(lambda target: _log_ratio(linearisation, target - own), out_axes=1)(targets)
     return jnp.where(own > 0, 0.0, gains)
+
+
+def _classes_of(linearisation: Linearisation, x_hat: Any) -> int:
+    """``d``, once the reports are seen to be of as many records and classes."""
+    n, d = linearisation.influence.shape
+    check_lengths(x_hat, n, None)
+    return infer_num_classes(x_hat, d)
 
 
 def _log_ratio(linearisation: Linearisation, change: Array) -> Array:

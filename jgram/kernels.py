@@ -41,6 +41,7 @@ from jgram.arrays import (
     Shaped,
     is_concrete,
     pytree,
+    refuse_unbounded,
     rows,
 )
 
@@ -63,6 +64,7 @@ __all__ = [
     "takes",
 ]
 
+MOST_OUTCOMES = 1 << 24  # whose counts are held
 SUBSAMPLE = 1000  # records that constants are read from
 FEATURE_BLOCKS = 16
 """Independent blocks that random features are drawn in."""
@@ -122,6 +124,11 @@ class Delta:
             raise ValueError(
                 f"expected outcomes 0, 1, ..., got {int(values.min())}: encode the outcomes "
                 "first (jgram.data.encode_labels)"
+            )
+        if largest >= MOST_OUTCOMES:
+            raise ValueError(
+                f"expected outcomes below {MOST_OUTCOMES:,}, got {largest}: number them from 0 "
+                "without gaps (jgram.data.encode_labels)"
             )
         if self.num_outcomes is not None and largest >= self.num_outcomes:
             raise ValueError(
@@ -581,6 +588,7 @@ def resolve(kernel: Kernel | str, y: Shaped[ArrayLike, "n ..."]) -> Kernel:
         Delta(num_outcomes=4)
     """
     found = as_kernel(kernel)
+    refuse_unbounded(y, "observations")
     return found.resolve(y) if hasattr(found, "resolve") else found
 
 

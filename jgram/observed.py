@@ -39,6 +39,7 @@ from jgram.ring import flat_mesh, place, ring_gram, ring_pass
 __all__ = ["Codes", "Features", "Frame", "KernelPass", "Mapped", "Observed", "Pairs", "observe"]
 
 TILE, CUDA_TILE = 1024, 4096  # a CPU's caches; so few launches that a GPU need not wait for them
+MOST_CELLS = 1 << 28  # of a table, some gigabytes
 KEPT = 1 << 26  # numbers of features that are kept, half a gigabyte of float64
 BATCH = 1 << 22  # numbers of features that are made at a time
 SPREAD_RECORDS = 8192  # that the spread of a kernel is read from where features are not kept
@@ -203,6 +204,11 @@ class Codes(_Explicit):
     def table(self, x_hat: Any, num_classes: int, weights: Any = None) -> Array:
         """Contingency table ``[m, d]``: int32 counts of labels, sums of weights otherwise."""
         x_hat, d = jnp.asarray(x_hat), num_classes
+        if self.num_outcomes * d > MOST_CELLS:
+            raise ValueError(
+                f"expected at most {MOST_CELLS:,} cells of outcomes and classes, got "
+                f"{self.num_outcomes:,} times {d:,}: number both from 0 without gaps"
+            )
         if x_hat.ndim == 2:
             z = report_matrix(x_hat, d, weights, x_hat.dtype)
             return jax.ops.segment_sum(z, self.codes, num_segments=self.num_outcomes)

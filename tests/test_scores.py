@@ -1,5 +1,7 @@
 """The plug-in score: every kernel of the table through every route and transformation."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,10 +11,14 @@ from hypothesis import strategies as st
 from jax.test_util import check_grads
 
 import jgram
-from jgram.gram_matrix import kernel_product
-from jgram.observed import _tiled_gram
+from jgram.contrasts import payoffs
+from jgram.gram_matrix import gram_state, kernel_product
+from jgram.influences import contributions, leave_one_out, linearise, relabelling_gains
+from jgram.observed import _tiled_gram, observe
+from jgram.stratified import stratified_matching_score, unbiased_score
 from tests import oracles
 from tests.components import KERNELS, X_HAT, D, N, laplacian
+from tests.refusals import refused
 
 kernels = pytest.mark.parametrize("name", KERNELS)
 implicit = pytest.mark.parametrize(
@@ -271,6 +277,50 @@ def test_bad_input_is_refused_in_one_line(x_hat, y, options, message, unchecked)
             np.asarray(x_hat, None if x_hat else int), np.asarray(y), jgram.RBF(1.0), **options
         )
     assert "\n" not in str(error.value)
+
+
+EAGER = {
+    "plugin_score": jgram.plugin_score,
+    "gram": jgram.gram,
+    "linearise": linearise,
+    "bootstrap": partial(jgram.bootstrap, jax.random.key(0), draws=2),
+    "matching": partial(stratified_matching_score, jax.random.key(0)),
+    "unbiased": unbiased_score,
+    "payoffs": lambda x_hat, y, kernel, **options: payoffs(
+        observe(kernel, y), x_hat[None], **options
+    ),
+    "state": lambda x_hat, y, kernel, **options: gram_state(
+        x_hat, y, "linear" if kernel == "rbf" else kernel, **options
+    ),
+}
+
+
+@pytest.mark.parametrize("name", EAGER)
+def test_numbers_that_cannot_be_right_are_refused_before_memory_is_asked_for(name, unchecked):
+    """Labels of 2^31 ended the process, 20,000 classes took 32 GB, a NaN was a score of 0."""
+    codes, numbers = np.arange(12) % 3, np.arange(12.0)
+    far, gap = codes.astype(np.int64), numbers.copy()
+    far[4], gap[4] = 2**31, np.nan
+    call = EAGER[name]
+    assert "at most 4,096 classes, got 2,147,483,649" in refused(call, far, numbers, "rbf")
+    assert "got 20,000" in refused(call, codes, numbers, "rbf", num_classes=20_000)
+    assert "below 16,777,216, got 2147483648" in refused(call, codes, far, "delta")
+    assert "expected finite observations, got nan at [4]" in refused(call, codes, gap, "rbf")
+    if name not in ("matching", "unbiased"):
+        soft = np.eye(3)[codes]
+        soft[4, 1] = np.inf
+        assert "finite soft reports, got inf at [" in refused(call, soft, numbers, "rbf")
+    if name in ("plugin_score", "gram", "state"):
+        many = np.full(12, 4000)
+        assert "cells of outcomes and classes" in refused(call, many, 100 * many, "delta")
+
+
+@pytest.mark.parametrize("call", [contributions, leave_one_out, relabelling_gains])
+def test_reports_of_other_records_or_classes_are_refused(call, unchecked):
+    labels = np.arange(12) % 3
+    found = linearise(labels, np.arange(12.0))
+    assert "got 12 for 5 reports" in refused(call, found, labels[:5])
+    assert "expected labels 0..2, got 3" in refused(call, found, labels + 1)
 
 
 def test_the_number_of_classes_is_required_inside_jit():
