@@ -33,7 +33,9 @@ from jgram.observed import Observed, Pairs, observe
 from jgram.table_kernel import MultiscaleRBF, TableKernel
 
 __all__ = [
+    "AS_GIVEN",
     "Bound",
+    "Intake",
     "bind",
     "bind_observations",
     "categories",
@@ -78,80 +80,89 @@ class Bound:
     findings: tuple[Finding, ...]
 
 
+@dataclass(frozen=True, eq=False)
+class Intake:
+    """How labels and observations are read, as one value for every front door.
+
+    Attributes:
+        classes: All possible labels, in order; the ones reported by default.
+        num_classes: Number of classes of labels that are 0-based ints already.
+        missing: What becomes of a missing label: ``"keep"`` leaves its record out for that report
+            (and compares each pair on the records that both label), ``"drop"`` leaves out a record
+            for all where any label or observation lacks a value, ``"raise"`` refuses missing
+            labels.
+        abstain: The label that says "no answer": it becomes a class of its own.
+        weights: Frequencies ``[n]``: a weight of 3 counts as three such records.
+        groups: Group of each record (patients, days): groups are judged and sampled as a whole.
+            Records with exactly equal numbers are a group unless said otherwise.
+        kinds: ``"number"``, ``"category"`` or ``"ignore"`` by column of a table.
+        scale: Numbers of a table by ``"rank"``, ``"standard"`` or ``"none"``.
+        block_length: For records in order of time, how many are judged together; ``None`` finds a
+            length from the autocorrelation of what the reports are paid.
+
+    Example:
+        >>> weekly = Intake(kinds={"week": "category"}, block_length=4)
+        >>> weekly.missing, weekly.scale
+        ('keep', 'rank')
+    """
+
+    classes: Sequence[Any] | None = None
+    num_classes: int | None = None
+    missing: Missing = "keep"
+    abstain: Any = None
+    weights: Any = None
+    groups: Any = None
+    kinds: Mapping[str, ColumnKind] | None = None
+    scale: Scale = "rank"
+    block_length: int | None = 1
+
+
+AS_GIVEN = Intake()
+"""Nothing said: labels and observations are read as they are."""
+
+
 def bind(
     reports: Mapping[str, Any],
     y: Any,
-    kernel: Kernel | str | None,
-    *,
-    classes: Sequence[Any] | None,
-    num_classes: int | None,
-    missing: Missing,
-    abstain: Any = None,
-    weights: Any,
-    groups: Any = None,
-    kinds: Mapping[str, ColumnKind] | None = None,
-    scale: Scale = "rank",
-    foldable: bool = False,
+    kernel: Kernel | str | None = None,
+    intake: Intake = AS_GIVEN,
 ) -> Bound:
     """Check and encode reports, bind their observations, note what a user should know of both.
 
-    Categories of many records are folded first to distinct records with frequencies, where the
-    caller looks at no record by itself (``foldable``).
+    Categories of many records are folded first to distinct records with frequencies, unless
+    records are in order of time.
     """
-    options = {
-        "classes": classes,
-        "num_classes": num_classes,
-        "missing": missing,
-        "abstain": abstain,
-        "weights": weights,
-        "groups": groups,
-        "kinds": kinds,
-        "scale": scale,
-    }
+    foldable = intake.block_length == 1
     try:
-        return _bind(reports, y, kernel, **options, foldable=foldable)
+        return _bind(reports, y, kernel, intake, foldable)
     except ValueError:
         if not foldable:
             raise
-        return _bind(reports, y, kernel, **options, foldable=False)  # messages count input rows
+        return _bind(reports, y, kernel, intake, False)  # messages count input rows
 
 
-def _bind(
-    reports: Mapping[str, Any],
-    y: Any,
-    kernel: Any,
-    *,
-    classes: Any,
-    num_classes: Any,
-    missing: Missing,
-    abstain: Any,
-    weights: Any,
-    groups: Any,
-    kinds: Any,
-    scale: Scale,
-    foldable: bool,
-) -> Bound:
+def _bind(reports: Mapping[str, Any], y: Any, kernel: Any, intake: Intake, foldable: bool) -> Bound:
     for taken in {_OBSERVATIONS, _WEIGHTS, _GROUPS} & set(reports):
         raise ValueError(f"expected another name for the report {taken!r}: it names an argument")
     columns = {**reports, _OBSERVATIONS: y}
-    columns |= {} if weights is None else {_WEIGHTS: weights}
-    columns |= {} if groups is None else {_GROUPS: groups}
+    columns |= {} if intake.weights is None else {_WEIGHTS: intake.weights}
+    columns |= {} if intake.groups is None else {_GROUPS: intake.groups}
     n = check_aligned(columns)
     rows = np.arange(n)
-    if missing == "drop":
+    if intake.missing == "drop":
         columns, rows = drop_missing(columns)
     y = columns.pop(_OBSERVATIONS)
     frequencies = _frequencies(columns.pop(_WEIGHTS, None))
     numbers = _group_numbers(columns.pop(_GROUPS, None))
-    plain = numbers is None and not kinds and scale == "rank"
+    plain = numbers is None and not intake.kinds and intake.scale == "rank"
     if foldable and plain and (kept := _distinct(columns, y, kernel)) is not None:
         frequencies = np.bincount(kept.place, frequencies).astype(np.float64)
         columns = {name: take(labels, kept.first, name) for name, labels in columns.items()}
         y, rows = take(y, kept.first, _OBSERVATIONS), rows[kept.first]
-    codes, names, warnings = _encode(columns, classes, num_classes, missing, abstain, frequencies)
+    codes, names, warnings = _encode(columns, intake, frequencies)
     records = None if frequencies is None else float(frequencies.sum())
     observed, points, description, more = bind_observations(
-        y, kernel, kinds=kinds, scale=scale, records=records
+        y, kernel, kinds=intake.kinds, scale=intake.scale, records=records
     )
     found = [input_finding(text) for text in (*warnings, *more)]
     found += [
@@ -275,21 +286,17 @@ def _describe(checked: Any, kernel: Any) -> str:
 
 
 def _encode(
-    columns: Mapping[str, Any],
-    classes: Any,
-    num_classes: int | None,
-    missing: Missing,
-    abstain: Any,
-    weights: np.ndarray | None,
+    columns: Mapping[str, Any], intake: Intake, weights: np.ndarray | None
 ) -> tuple[dict[str, Any], tuple[Any, ...], tuple[str, ...]]:
+    classes, num_classes = intake.classes, intake.num_classes
     soft = {name: column for name, column in columns.items() if np.ndim(column) == 2}
     if not soft:
         encoded = encode_reports(
             columns,
             classes=classes,
             num_classes=num_classes,
-            missing=missing,
-            abstain=abstain,
+            missing=intake.missing,
+            abstain=intake.abstain,
             weights=weights,
         )
         return encoded.codes, encoded.classes, encoded.warnings

@@ -32,12 +32,11 @@ import numpy as np
 import jgram.display as display
 from jgram.arrays import Int, float64
 from jgram.audit import audit, audit_sample
-from jgram.binding import bind_observations, input_finding, leak_finding
+from jgram.binding import AS_GIVEN, Intake, bind_observations, input_finding, leak_finding
 from jgram.counted import representatives
 from jgram.data import check_aligned, drop_missing, encode_reports, find_leaks
 from jgram.data.columns import take
 from jgram.data.labels import Missing
-from jgram.data.table import ColumnKind, Scale
 from jgram.findings import Finding
 from jgram.kernels import Kernel, describe
 from jgram.left_out import EXACT, predict_left_out
@@ -204,15 +203,12 @@ def label_issues(
     x_hat: Any,
     y: Any,
     kernel: Kernel | str | None = None,
+    intake: Intake = AS_GIVEN,
     *,
     name: str = "x_hat",
     columns: Any = None,
-    classes: Sequence[Any] | None = None,
-    num_classes: int | None = None,
-    missing: Missing = "keep",
-    kinds: Mapping[str, ColumnKind] | None = None,
-    scale: Scale = "rank",
     checked: Mapping[Any, Any] | None = None,
+    **options: Any,
 ) -> LabelIssues:
     """Rank records by how likely their label is wrong, and estimate how many are.
 
@@ -233,18 +229,15 @@ def label_issues(
             already (:func:`jgram.observed.observe`).
         kernel: ``None`` takes what fits the observations
             (:func:`jgram.binding.bind_observations`).
+        intake: How both are read (:class:`jgram.Intake`); nothing here takes its ``weights``,
+            ``groups``, ``abstain`` and ``block_length``.
         name: What messages call the report.
         columns: The observations as numbers ``[n, m]``, for predictor ``L``, where ``y`` is bound.
-        classes: All possible labels, in order.
-        num_classes: Number of classes of labels that are 0-based ints already.
-        missing: A missing label leaves its record out. ``"drop"`` also leaves out records whose
-            observation lacks a value, ``"raise"`` refuses missing labels.
-        kinds: ``"number"``, ``"category"`` or ``"ignore"`` by column of a table.
-        scale: Numbers of a table by ``"rank"``, ``"standard"`` or ``"none"``.
         checked: What somebody who looked found, by row: the right label, or ``True`` where the
             given label is right and ``False`` where it is wrong. The interval holds where the
             records to check were chosen before anybody looked, by the order of suspicion or at
             random, and later stretches of the order hold no larger share of errors.
+        **options: Fields of ``intake`` by name, as ``missing=`` or ``kinds=``.
 
     Returns:
         :class:`LabelIssues`.
@@ -264,9 +257,13 @@ def label_issues(
     Reference: Lepski, *On a problem of adaptive estimation in Gaussian white noise*, 1991; Zou and
     Donner, *Construction of confidence limits about effect measures*, 2008, for the interval.
     """
-    bound = _bind(
-        name, x_hat, y, kernel, columns, classes, num_classes, missing, kinds=kinds, scale=scale
-    )
+    intake = replace(intake, **options)
+    for unused in ("weights", "groups", "abstain"):
+        if getattr(intake, unused) is not None:
+            raise ValueError(
+                f"expected no {unused}= for label issues: a record is one row to look at"
+            )
+    bound = _bind(name, x_hat, y, kernel, columns, intake)
     present, labels = np.unique(bound.codes, return_inverse=True)
     names = tuple(bound.classes[k] for k in present)
     n, rows = len(labels), bound.rows
@@ -388,7 +385,9 @@ def cell_issues(
         (8, [0, 3, 5, 0])
     """
     counts = np.asarray(counts, np.int64)
-    bound = _bind(name, x_hat, y, "delta", None, classes, None, "raise", weights=counts)
+    bound = _bind(
+        name, x_hat, y, "delta", None, Intake(classes=classes, missing="raise", weights=counts)
+    )
     present, labels = np.unique(bound.codes, return_inverse=True)
     names = tuple(bound.classes[k] for k in present)
     _refuse_single_classes(labels, names, bound.rows, name, counts)
@@ -443,28 +442,22 @@ class _Bound:
     size: int
 
 
-def _bind(
-    name: str,
-    x_hat: Any,
-    y: Any,
-    kernel: Any,
-    columns: Any,
-    classes: Any,
-    num_classes: int | None,
-    missing: Missing,
-    weights: np.ndarray | None = None,
-    **preparation: Any,
-) -> _Bound:
+def _bind(name: str, x_hat: Any, y: Any, kernel: Any, columns: Any, intake: Intake) -> _Bound:
     """Labels encoded, records without one left out, the others' observations bound."""
     bound = isinstance(y, Observed)
     n = check_aligned({name: x_hat, "y": np.empty(y.size) if bound else y})
     rows = np.arange(n)
+    missing, weights = intake.missing, intake.weights
     if missing == "drop" and not bound:
         given, rows = drop_missing({name: x_hat, "y": y})
         x_hat, y = given[name], given["y"]
     kept: Any = "raise" if missing == "raise" else "keep"
     encoded = encode_reports(
-        {name: x_hat}, classes=classes, num_classes=num_classes, missing=kept, weights=weights
+        {name: x_hat},
+        classes=intake.classes,
+        num_classes=intake.num_classes,
+        missing=kept,
+        weights=weights,
     )
     codes = encoded.codes[name]
     labelled = np.flatnonzero(codes >= 0)
@@ -483,8 +476,9 @@ def _bind(
         codes, rows = codes[labelled], rows[labelled]
         y = y if len(labelled) == len(x_hat) else take(y, labelled, "y")
         found += [leak_finding(*leak) for leak in find_leaks({name: codes}, y)]
+        records = None if weights is None else float(weights.sum())
         observed, points, description, warnings = bind_observations(
-            y, kernel, records=None if weights is None else float(weights.sum()), **preparation
+            y, kernel, kinds=intake.kinds, scale=intake.scale, records=records
         )
         found += [input_finding(text) for text in warnings]
         points = points if columns is None else np.asarray(columns)[rows]

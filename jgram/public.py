@@ -15,6 +15,7 @@ from jgram import (
     uncertainty,
 )
 from jgram.annotators import rank_annotators
+from jgram.binding import Intake
 from jgram.findings import Finding
 from jgram.gram_matrix import gram
 from jgram.influences import influence
@@ -41,6 +42,7 @@ __all__ = [
     "RBF",
     "Delta",
     "Finding",
+    "Intake",
     "Linear",
     "PseudoPosterior",
     "RandomFeatures",

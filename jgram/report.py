@@ -30,7 +30,7 @@ from jgram.approximation import (
     shortfall,
 )
 from jgram.arrays import Array, Key, float64
-from jgram.binding import Bound, bind, with_features
+from jgram.binding import AS_GIVEN, Bound, Intake, bind, with_features
 from jgram.comparisons import (
     ESTIMABLE,
     Retention,
@@ -52,8 +52,6 @@ from jgram.contrasts import (
     products,
 )
 from jgram.data.columns import named_columns
-from jgram.data.labels import Missing
-from jgram.data.table import ColumnKind, Scale
 from jgram.findings import Evidence, Finding, diagnose, relabelling
 from jgram.kernels import Kernel, describe
 from jgram.noise import FEWEST_GROUPS, grouped_noise_tests
@@ -339,18 +337,11 @@ def score(
     x_hat: Any,
     y: Any,
     kernel: Kernel | str | None = None,
+    intake: Intake = AS_GIVEN,
     *,
     name: str = "x_hat",
-    classes: Sequence[Any] | None = None,
-    num_classes: int | None = None,
-    missing: Missing = "keep",
-    abstain: Any = None,
-    weights: Any = None,
-    groups: Any = None,
-    kinds: Mapping[str, ColumnKind] | None = None,
-    scale: Scale = "rank",
-    block_length: int | None = 1,
     confidence: float = 0.95,
+    **options: Any,
 ) -> ScoreReport:
     """Score one report and say how far the number may be trusted.
 
@@ -361,19 +352,10 @@ def score(
             ``[n, k]``, or rows of class probabilities.
         kernel: ``None`` takes what fits the observations, without looking at the reports
             (:func:`jgram.binding.bind_observations`).
+        intake: How both are read (:class:`jgram.Intake`).
         name: What messages call the report.
-        classes: All possible labels, in order; the ones reported by default.
-        num_classes: Number of classes of labels that are 0-based ints already.
-        missing: A missing label leaves its record out. ``"drop"`` also leaves out records whose
-            observation lacks a value, ``"raise"`` refuses both.
-        abstain: The label that says "no answer": it becomes a class of its own.
-        weights: Frequencies ``[n]``: a weight of 3 counts as three such records.
-        groups: Group of each record (patients, days): groups are judged and sampled as a whole.
-        kinds: ``"number"``, ``"category"`` or ``"ignore"`` by column of a table.
-        scale: Numbers of a table by ``"rank"``, ``"standard"`` or ``"none"``.
-        block_length: For records in order of time, how many are judged together; ``None`` finds a
-            length from the payoffs.
         confidence: Confidence level of the interval.
+        **options: Fields of ``intake`` by name, as ``weights=`` or ``missing=``.
 
     Returns:
         A :class:`ScoreReport`.
@@ -390,26 +372,15 @@ def score(
     Reference: Definitions 4.4 and 4.10 of *Data Reliability Scoring*.
     """
     normal_quantile(confidence)  # refuses what is no confidence
-    bound = bind(
-        {name: x_hat},
-        y,
-        kernel,
-        classes=classes,
-        num_classes=num_classes,
-        missing=missing,
-        abstain=abstain,
-        weights=weights,
-        groups=groups,
-        kinds=kinds,
-        scale=scale,
-        foldable=block_length == 1,
-    )
+    intake = replace(intake, **options)
+    bound = bind({name: x_hat}, y, kernel, intake)
     with float64():
         several = len(bound.classes) > 1  # one class says nothing
         stacked = bound.reports[name][None]
-        if block_length is None:
-            block_length = _suggested(_judge(bound, stacked, None).alone) if several else 1
-        time = _time_groups(bound, block_length)
+        length = intake.block_length
+        if length is None:
+            length = _suggested(_judge(bound, stacked, None).alone) if several else 1
+        time = _time_groups(bound, length)
         groups = bound.groups if time is None else time
         judged = _judge(bound, stacked, groups) if several else None
         left = _left_out(bound, stacked) if several else None
@@ -421,18 +392,11 @@ def rank_reports(
     reports: Any,
     y: Any,
     kernel: Kernel | str | None = None,
+    intake: Intake = AS_GIVEN,
     *,
-    classes: Sequence[Any] | None = None,
-    num_classes: int | None = None,
-    missing: Missing = "keep",
-    abstain: Any = None,
-    weights: Any = None,
-    groups: Any = None,
-    kinds: Mapping[str, ColumnKind] | None = None,
-    scale: Scale = "rank",
-    block_length: int | None = 1,
     confidence: float = 0.95,
     key: Key[Array, ""] | None = None,
+    **options: Any,
 ) -> Ranking:
     """Rank reports of the same records by reliability, and say which can be told apart.
 
@@ -444,21 +408,11 @@ def rank_reports(
             or more.
         y: Observations of these records, as in :func:`score`.
         kernel: ``None`` takes what fits the observations; frozen for all reports.
-        classes: All possible labels, in order.
-        num_classes: Number of classes of labels that are 0-based ints already.
-        missing: ``"keep"`` compares each pair on the records that both label; ``"drop"`` leaves out
-            a record for all reports where one lacks it; ``"raise"`` refuses missing labels.
-        abstain: The label that says "no answer": it becomes a class of its own.
-        weights: Frequencies ``[n]``: a weight of 3 counts as three such records.
-        groups: Group of each record (patients, days): groups are judged and sampled as a whole.
-            Records with exactly equal numbers are a group unless said otherwise.
-        kinds: ``"number"``, ``"category"`` or ``"ignore"`` by column of a table.
-        scale: Numbers of a table by ``"rank"``, ``"standard"`` or ``"none"``.
-        block_length: For records in order of time, how many are judged together; ``None`` finds a
-            length from the autocorrelation of what the reports are paid.
+        intake: How both are read (:class:`jgram.Intake`).
         confidence: Confidence level of intervals, sets of ranks and separations.
         key: Random key of the simultaneous intervals, ``jax.random.key(0)`` unless given: they
             differ between keys in the third digit, and nothing else does.
+        **options: Fields of ``intake`` by name, as ``weights=`` or ``missing=``.
 
     Returns:
         A :class:`Ranking`.
@@ -484,20 +438,8 @@ def rank_reports(
             f"expected two reports or more to rank, got {len(reports)}: use score for one"
         )
     normal_quantile(confidence)  # refuses what is no confidence
-    bound = bind(
-        reports,
-        y,
-        kernel,
-        classes=classes,
-        num_classes=num_classes,
-        missing=missing,
-        abstain=abstain,
-        weights=weights,
-        groups=groups,
-        kinds=kinds,
-        scale=scale,
-        foldable=block_length == 1,
-    )
+    intake = replace(intake, **options)
+    bound = bind(reports, y, kernel, intake)
     if len(bound.classes) < 2:
         only = ", ".join(map(repr, bound.classes))
         raise ValueError(
@@ -506,7 +448,7 @@ def rank_reports(
         )
     stacked, names, renamed = _aligned(bound)
     with float64():
-        judged, length, groups = None, block_length, bound.groups
+        judged, length, groups = None, intake.block_length, bound.groups
         if length is None:
             judged = _judge(bound, stacked, None)
             length = _suggested(judged.pairs)
@@ -542,7 +484,7 @@ def compare(
         y: Observations of these records, as in :func:`score`.
         kernel: ``None`` takes what fits the observations.
         names: What the result calls the two.
-        **options: As :func:`rank_reports`.
+        **options: As :func:`rank_reports`, ``intake`` and its fields among them.
 
     Returns:
         A :class:`PairComparison`.

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 import jgram
-from jgram.binding import bind, bind_observations
+from jgram.binding import Intake, bind, bind_observations
 from jgram.kernels import RBF, Delta
 from jgram.observed import Codes, Features, Pairs
 from jgram.report import compare, rank_reports
@@ -24,9 +24,8 @@ CHOSEN = "; chosen without the reports"
 
 
 def bound(reports=None, y=LEVEL, kernel=None, **options):
-    defaults = {"classes": None, "num_classes": None, "missing": "keep", "weights": None}
     reports = {"a": TRUTH, "b": FLIPPED} if reports is None else reports
-    return bind(reports, y, kernel, **(defaults | options))
+    return bind(reports, y, kernel, Intake(**options))
 
 
 def found(result, name):

@@ -128,8 +128,7 @@ def test_a_ranking_of_folded_records_is_the_ranking_of_the_records(monkeypatch, 
     monkeypatch.setattr(binding, "FOLDED", 10**9)
     plain = jgram.rank_reports(reports, y, missing=missing)
     monkeypatch.setattr(binding, "FOLDED", 0)
-    options = dict.fromkeys(["classes", "num_classes", "abstain", "weights"])
-    bound = binding.bind(reports, y, None, **options, missing=missing, foldable=True)
+    bound = binding.bind(reports, y, intake=binding.Intake(missing=missing))
     assert bound.observed.size < 3**4 * 5 * 2
     assert bound.weights.sum() == plain.num_records
     assert_equal(jgram.rank_reports(reports, y, missing=missing), plain)
