@@ -229,17 +229,13 @@ def _one_each(
 ) -> np.ndarray:
     """Rows to keep, by item and annotator, one of each pair."""
     pair = items.codes.astype(np.int64) * len(people.classes) + people.codes
-    order = np.argsort(pair, kind="stable")
-    starts = np.flatnonzero(np.diff(pair[order], prepend=-1))
-    group = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(order))))
-    first = order[starts]
-    differing = label[order] != label[first][group]
+    _, first, group = np.unique(pair, return_index=True, return_inverse=True)
+    differing = label != label[first][group]
     if not differing.any() or repeats == "first":
         return first
     if repeats == "refuse":
-        row = int(order[np.argmax(differing)])
-        other = int(first[group[np.argmax(differing)]])
-        said = [*names, "an abstention"]
+        row = int(np.argmax(differing))
+        other, said = int(first[group[row]]), [*names, "an abstention"]
         raise ValueError(
             f"expected one answer an annotator and item, got {said[label[row]]!r} (row {row}) and "
             f"{said[label[other]]!r} (row {other}) by annotator "
@@ -247,16 +243,7 @@ def _one_each(
             f"({differing.sum()} such rows): say which to keep, repeats='first', 'last' or "
             "'majority' (--repeats)"
         )
-    if repeats == "last":
-        return order[np.append(starts[1:], len(order)) - 1]
-    return _commonest(order, group, label, len(names) + 1)
-
-
-def _commonest(
-    order: np.ndarray, group: np.ndarray, label: np.ndarray, outcomes: int
-) -> np.ndarray:
-    """Of each group the first row with its most frequent label."""
-    cell = group * np.int64(outcomes) + label[order]
-    _, inverse, count = np.unique(cell, return_inverse=True, return_counts=True)
-    best = np.lexsort((np.arange(len(order)), -count[inverse], group))
-    return order[best[np.flatnonzero(np.diff(group[best], prepend=-1))]]
+    often = np.unique(group * (len(names) + 1) + label, return_inverse=True, return_counts=True)
+    worth = often[2][often[1]] if repeats == "majority" else np.arange(len(pair))
+    order = np.lexsort((-worth, group))  # of equals the first row
+    return order[np.flatnonzero(np.diff(group[order], prepend=-1))]

@@ -166,8 +166,8 @@ def pair_evidence(answers: Answers) -> Pairs:
     m, d = len(answers.annotators), len(answers.classes)
     model, q = _easy_or_hard(item, annotator, label, len(answers.items), m, d)
     log_q = jnp.log(jnp.maximum(q, 1e-30))
-    found: list[tuple[np.ndarray, ...]] = []
-    totals: list[np.ndarray] = []
+    found: list[tuple[np.ndarray, np.ndarray]] = [(np.zeros(0, int), np.zeros(0))]
+    totals = [np.zeros((6, 0))]
     met = known = 0
     for left, right, pair, keys, some in _common_items(item, annotator, m):
         met += some
@@ -179,24 +179,12 @@ def pair_evidence(answers: Answers) -> Pairs:
         )
         found.append((pair + known, ratio))
         known += len(keys)
-    if not found:
-        none = np.zeros(0)
-        return Pairs(none.astype(int), none.astype(int), none, none, none, none, none, 0.0, met)
     first, second, items, same, expected, information = np.concatenate(totals, axis=1)
     pair, ratio = (np.concatenate(part) for part in zip(*found, strict=True))
-    background = _background(ratio)
-    evidence = _log_evidence(pair, ratio, background, known)
-    return Pairs(
-        first.astype(int),
-        second.astype(int),
-        items,
-        same / items,
-        expected / items,
-        information,
-        evidence,
-        background,
-        met,
-    )
+    c0 = _background(ratio)
+    evidence = _log_evidence(pair, ratio, c0, known)
+    who = first.astype(int), second.astype(int)
+    return Pairs(*who, items, same / items, expected / items, information, evidence, c0, met)
 
 
 def _easy_or_hard(
