@@ -211,14 +211,13 @@ def test_readings_equal_their_definitions():
     np.testing.assert_allclose(reading.determinants(found, Z).value, det, rtol=1e-9)
 
 
-def test_accuracy_interval_equals_the_beta_posterior_on_the_logit_scale():
+def test_accuracy_intervals_hold_the_allowance_for_shared_errors():
     found = reading.fit_crowd(asked(crowd(8, symmetric([0.9, 0.8, 0.7, 0.6], 2), items=80)[0], 2))
-    held = reading.accuracies(found, Z, shared=0.0)
+    held, wider = reading.accuracies(found, Z, shared=0.0), reading.accuracies(found, Z)
     for part in (held.low, held.value, held.high):
         assert ((part > 0) & (part < 1)).all()
-    wider = reading.accuracies(found, Z)
-    assert (wider.low < held.low).all()
-    assert (wider.high > held.high).all()
+    half, own = (special.logit(part.high) - special.logit(part.value) for part in (wider, held))
+    np.testing.assert_allclose(half**2 - own**2, (Z / 2) ** 2)
     np.testing.assert_allclose(wider.value, held.value)
 
 
