@@ -25,6 +25,20 @@ SIZES = (2_000, 200_000, 20_000_000)
 KEPT = np.linspace(0.5, 1.0, 6)
 
 
+def low_rank_experiment(key: jax.Array, num_classes: int, rank: int) -> jax.Array:
+    """A random experiment whose last columns are mixtures of the first ``rank`` (appendix).
+
+    Both the first columns and the mixing weights are uniform on the simplex.
+    """
+    if not 1 <= rank <= num_classes:
+        raise ValueError(f"expected rank in 1..{num_classes}, got {rank}")
+    key_basis, key_mixture = jax.random.split(key)
+    basis = jax.random.dirichlet(key_basis, jnp.ones(num_classes), (rank,))
+    mixture = jax.random.dirichlet(key_mixture, jnp.ones(rank), (num_classes - rank,))
+    mixed = jnp.matmul(mixture, basis, precision=jax.lax.Precision.HIGHEST)
+    return jnp.concatenate([basis, mixed]).T
+
+
 def top_two(table: jax.Array) -> jax.Array:
     """Log of the product of the two largest eigenvalues of the Gram matrix."""
     return determinant.log_top_determinant_of_sums(table.T / jnp.sum(table), TOP)
@@ -47,7 +61,7 @@ def run(*, smoke: bool, as_published: bool, seed: int) -> dict[str, Any]:
         row = []
         for rank in ranks:
             key, key_experiment, key_truth, key_reports = jax.random.split(key, 4)
-            draw = partial(simulate.low_rank_experiment, num_classes=CLASSES, rank=rank)
+            draw = partial(low_rank_experiment, num_classes=CLASSES, rank=rank)
             experiments = jax.vmap(draw)(jax.random.split(key_experiment, trials))
             counts = truths(jax.random.split(key_truth, trials), n, experiments)
             found = simulate.sweep(key_reports, counts, transitions, SCORES, trials=trials)

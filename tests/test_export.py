@@ -137,11 +137,6 @@ PUBLIC = (
         "simclr.encoder.convolve": (encoder.convolve, IMAGES, jnp.ones((3, 3, 3, 4))),
         "simclr.encoder.max_pool": (encoder.max_pool, IMAGES),
         "simclr.train.nt_xent": (train.nt_xent, NUMBERS, NUMBERS),
-        "simulate.experiment.imbalanced_prior": (lambda: simulate.imbalanced_prior(D),),
-        "simulate.experiment.quantile_buckets": (
-            partial(simulate.quantile_buckets, num_buckets=4),
-            NUMBERS[:, 0],
-        ),
         "simulate.experiment.random_experiment": (
             lambda key: simulate.random_experiment(key, D),
             KEY,
@@ -199,7 +194,7 @@ EAGER = {
     "determinant.default_tolerance", "gram_matrix.init", "kernels.describe", "kernels.resolve",
     "kernels.takes", "observed.observe", "simclr.train.embed", "simclr.train.encode",
     "simclr.train.encode_path", "simclr.train.initialize", "simclr.train.restore",
-    "simclr.train.train", "simulate.experiment.low_rank_experiment",
+    "simclr.train.train",
     "simulate.policies.asymmetric_neighbour", "simulate.policies.group_up_down",
     "simulate.policies.merge_classes", "simulate.policies.mixed", "simulate.policies.uniform",
     "simulate.sweeps.sweep", "simulate.sweeps.sweep_records",

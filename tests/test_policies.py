@@ -64,7 +64,9 @@ def test_policy_is_what_the_text_says(name):
         assert (np.abs(frequency - matrix[x]) < 4.5 * error).all(), (x, frequency, matrix[x])
 
 
-@pytest.mark.parametrize("weights", [{}, policies.MIXED_AS_PUBLISHED])
+@pytest.mark.parametrize(
+    "weights", [{}, dict(off=1.2, diagonal=25.0, local=5.0, up=1.0, default=0.2)]
+)
 def test_mixed_rows_have_the_dirichlet_mean_and_spread(weights):
     w = dict(off=0.2, diagonal=6.0, local=1.0, up=0.4, growth=0.5, default=0.6) | dict(weights)
     alpha = np.array(

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from experiments import policies as experiment_1
-from experiments.kernels import FourierRBF
+from experiments.kernels import FourierRBF, quantile_buckets
+from experiments.rank_deficient import low_rank_experiment
 from jgram import simulate
 from jgram.kernels import RBF
 from jgram.simulate import policies
@@ -128,7 +129,7 @@ def test_records_and_tables_agree_in_the_mean():
 
 def test_truth_is_drawn_from_its_distribution():
     experiment = simulate.random_experiment(jax.random.key(0), 3, 4)
-    prior = simulate.imbalanced_prior(3, 0.5)
+    prior = jnp.array([0.5, 0.25, 0.25])
     n = 200_000
     joint = np.asarray(prior[:, None] * experiment.T, float)
     counts = np.asarray(simulate.truth_counts(jax.random.key(1), n, experiment, prior))
@@ -143,7 +144,7 @@ def test_truth_is_drawn_from_its_distribution():
 @pytest.mark.parametrize("rank", [1, 2, 3, 4])
 def test_rank_of_an_experiment(rank):
     with jax.enable_x64(True):
-        experiment = np.asarray(simulate.low_rank_experiment(jax.random.key(rank), 4, rank))
+        experiment = np.asarray(low_rank_experiment(jax.random.key(rank), 4, rank))
     np.testing.assert_allclose(experiment.sum(axis=0), 1.0)
     values = np.linalg.svd(experiment, compute_uv=False)
     assert np.sum(values > 1e-6 * values[0]) == rank
@@ -153,7 +154,7 @@ def test_quantile_buckets_are_pandas_qcut():
     import pandas as pd
 
     y = np.random.default_rng(0).normal(size=1001).astype(np.float32)
-    ours = np.asarray(simulate.quantile_buckets(jnp.array(y), 4))
+    ours = np.asarray(quantile_buckets(jnp.array(y), 4))
     np.testing.assert_array_equal(ours, pd.qcut(y, 4, labels=False))
 
 
@@ -172,4 +173,4 @@ def test_shapes_that_do_not_fit_are_refused(unchecked):
     with pytest.raises(ValueError, match="counts of 5 trials, got 2"):
         simulate.sweep(key, jnp.ones((2, 3, 4), int), transitions(3), {}, trials=5)
     with pytest.raises(ValueError, match=r"rank in 1\.\.4"):
-        simulate.low_rank_experiment(key, 4, 5)
+        low_rank_experiment(key, 4, 5)

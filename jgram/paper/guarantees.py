@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jgram.paper.orderings import (
-    aspect_ratio,
     balance,
+    check_distance,
     check_experiment,
     dist_ordering,
     hamming_distance,
@@ -24,26 +24,15 @@ from jgram.paper.orderings import (
 )
 
 __all__ = [
-    "Bounds",
     "DistGuarantee",
-    "bounded_ratio",
     "concentration_bound",
-    "determinant_bounds",
     "dist_guarantee",
     "log_population_score",
     "relative_error_bound",
     "sample_size",
-    "stratified_sample_size",
 ]
 
 SINGULAR = 1e-12
-
-
-class Bounds(NamedTuple):
-    """A lower and an upper bound."""
-
-    lower: float
-    upper: float
 
 
 class DistGuarantee(NamedTuple):
@@ -204,87 +193,6 @@ def sample_size(
     )
 
 
-def stratified_sample_size(largest_ratio: float, num_classes: int) -> int:
-    """Records from which the stratified score orders exact matches rightly: ``N >= 2 L d``.
-
-    Then every label of an ``L``-balanced truth occurs at least twice.
-
-    Args:
-        largest_ratio: ``L``, at least 1.
-        num_classes: ``d``.
-
-    Raises:
-        ValueError: Arguments out of range.
-
-    Example:
-        >>> stratified_sample_size(1.5, 5)
-        15
-
-    Reference: Proposition 4.7 and Theorem 4.14 of *Data Reliability Scoring*.
-    """
-    _check_ratio(largest_ratio)
-    _check_counts(num_classes=num_classes)
-    return math.ceil(2.0 * largest_ratio * num_classes)
-
-
-def bounded_ratio(largest_ratio: float, num_classes: int) -> Bounds:
-    """How rare and how frequent a label of an ``L``-balanced truth can be.
-
-    ``1 / (L d - L + 1) <= q(i) <= L / (L + d - 1)``; both are attained.
-
-    Args:
-        largest_ratio: ``L``, at least 1.
-        num_classes: ``d``.
-
-    Raises:
-        ValueError: Arguments out of range.
-
-    Example:
-        >>> bounded_ratio(2.0, 3)
-        Bounds(lower=0.2, upper=0.5)
-
-    Reference: Lemma D.5 of *Data Reliability Scoring*.
-    """
-    _check_ratio(largest_ratio)
-    _check_counts(num_classes=num_classes)
-    rarest = largest_ratio * (num_classes - 1) + 1
-    return Bounds(1.0 / rarest, largest_ratio / (largest_ratio + num_classes - 1))
-
-
-def determinant_bounds(misreport: ArrayLike) -> Bounds:
-    """Bounds on ``det(Q) / prod_i q(i)`` by the share of misreported records ``delta``.
-
-    With ``q`` the true frequencies and ``u = 8 d delta^2 / min(q)^2``, the bounds are
-    ``(1 - u) (1 - delta / min(q))`` and ``(1 + u) (1 - delta / (2 max(q)))``. The ratio is the
-    determinant of the row-stochastic ``Pr[reported | true]``, 1 for the truth.
-
-    Args:
-        misreport: ``Q[d, d]``, counts or frequencies of (true, reported).
-
-    Raises:
-        ValueError: ``delta`` is not below ``min(q) / 4``. Below it ``Q`` is diagonally dominant.
-
-    Example:
-        >>> bounds = determinant_bounds([[49, 1], [0, 50]])  # the ratio is .98
-        >>> print(f"{bounds.lower:.4f} {bounds.upper:.4f}")
-        0.9737 0.9963
-
-    Reference: Lemma D.4 of *Data Reliability Scoring*.
-    """
-    joint = joint_frequencies(misreport)
-    true, delta = joint.sum(axis=1), hamming_distance(joint)
-    if not delta < true.min() / 4:
-        raise ValueError(
-            "expected fewer misreported records than a quarter of the rarest true label, got "
-            f"a share of {delta:.4g} against {true.min():.4g} / 4"
-        )
-    square = 8.0 * len(joint) * (delta / true.min()) ** 2
-    return Bounds(
-        float((1.0 - square) * (1.0 - delta / true.min())),
-        float((1.0 + square) * (1.0 - delta / (2.0 * true.max()))),
-    )
-
-
 def dist_guarantee(misreport: ArrayLike, other: ArrayLike, distance: ArrayLike) -> DistGuarantee:
     """Whether the first report is proven to score higher, under every independent experiment.
 
@@ -315,7 +223,9 @@ def dist_guarantee(misreport: ArrayLike, other: ArrayLike, distance: ArrayLike) 
     ratio, d = balance(misreport), len(joint_frequencies(misreport))
     if not math.isfinite(ratio):
         raise ValueError("expected every label to occur in the truth, got a label without records")
-    alpha = 1.0 / (4.0 * ratio * aspect_ratio(distance))
+    apart = check_distance(distance, d)[~np.eye(d, dtype=bool)]
+    aspect = float(apart.max() / apart.min()) if apart.size else 1.0
+    alpha = 1.0 / (4.0 * ratio * aspect)
     share = 1.0 / (64.0 * ratio**2 * d**2)
     closer = dist_ordering(misreport, other, distance, alpha=alpha).dominates
     worst = max(hamming_distance(misreport), hamming_distance(other))
@@ -349,11 +259,6 @@ def _check_counts(**counts: Any) -> None:
     for name, count in counts.items():
         if count < 1:
             raise ValueError(f"expected {name} >= 1, got {count}")
-
-
-def _check_ratio(largest_ratio: float) -> None:
-    if not largest_ratio >= 1.0:
-        raise ValueError(f"expected L >= 1, got {largest_ratio}")
 
 
 def _check_between(name: str, value: float, low: float, high: float) -> None:

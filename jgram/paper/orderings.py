@@ -21,7 +21,6 @@ from jgram.gram_matrix import infer_num_classes
 __all__ = [
     "Blackwell",
     "Comparison",
-    "aspect_ratio",
     "balance",
     "blackwell_ordering",
     "dist_ordering",
@@ -34,7 +33,6 @@ __all__ = [
     "is_nonpermutation",
     "is_regular",
     "joint_frequencies",
-    "mean_distance",
     "misreport_matrix",
     "reported_given_true",
 ]
@@ -307,26 +305,6 @@ def check_experiment(experiment: ArrayLike) -> Float[np.ndarray, "m d"]:
     return columns
 
 
-def mean_distance(misreport: ArrayLike, distance: ArrayLike) -> float:
-    """Mean distance of the report from the truth, ``<Q, dist>_F = (1/N) sum dist(x_hat_n, x_n)``.
-
-    Args:
-        misreport: ``[d, d]`` counts or frequencies of (true, reported).
-        distance: Semimetric ``[d, d]``: symmetric, zero on the diagonal and only there.
-
-    Raises:
-        ValueError: ``distance`` is no semimetric on ``d`` labels.
-
-    Example:
-        >>> mean_distance([[3, 1], [0, 4]], [[0, 2], [2, 0]])
-        0.25
-
-    Reference: section 2.3 and appendix C of *Data Reliability Scoring*.
-    """
-    joint = joint_frequencies(misreport)
-    return float(np.sum(joint * _semimetric(distance, len(joint))))
-
-
 def hamming_distance(misreport: ArrayLike) -> float:
     """Share of misreported records, ``1 - Tr(Q)``.
 
@@ -334,22 +312,7 @@ def hamming_distance(misreport: ArrayLike) -> float:
         >>> hamming_distance([[3, 1], [0, 4]])
         0.125
     """
-    joint = joint_frequencies(misreport)
-    return mean_distance(joint, _discrete(len(joint)))
-
-
-def aspect_ratio(distance: ArrayLike) -> float:
-    """``Delta``: the largest distance over the smallest between different labels.
-
-    Example:
-        >>> aspect_ratio([[0, 1, 2], [1, 0, 1], [2, 1, 0]])
-        2.0
-
-    Reference: Theorem 4.2(3) of *Data Reliability Scoring*.
-    """
-    matrix = _semimetric(distance, len(np.asarray(distance)))
-    apart = matrix[~np.eye(len(matrix), dtype=bool)]
-    return float(apart.max() / apart.min()) if apart.size else 1.0
+    return 1.0 - float(np.trace(joint_frequencies(misreport)))
 
 
 def exact_match_ordering(
@@ -438,10 +401,12 @@ def dist_ordering(
 ) -> Comparison:
     """The first report is closer to the truth: ``<Q, dist>_F < alpha <Q', dist>_F``.
 
+    ``<Q, dist>_F = (1/N) sum dist(x_hat_n, x_n)`` is the report's mean distance from the truth.
+
     Args:
         misreport: ``[d, d]`` counts or frequencies of (true, reported), first report.
         other: That of the second report, on the same truth.
-        distance: Semimetric ``[d, d]``.
+        distance: Semimetric ``[d, d]``: symmetric, zero on the diagonal and only there.
         alpha: In (0, 1]; the smaller, the fewer pairs are ordered.
         tolerance: Differences up to this, relative to the largest distance, are ties.
 
@@ -460,8 +425,9 @@ def dist_ordering(
     if not 0.0 < alpha <= 1.0:
         raise ValueError(f"expected alpha in (0, 1], got {alpha}")
     joint, other_joint = _same_truth(misreport, other)
-    near, far = mean_distance(joint, distance), mean_distance(other_joint, distance)
-    slack = tolerance * float(np.max(distance))
+    between = check_distance(distance, len(joint))
+    near, far = (float(np.sum(q * between)) for q in (joint, other_joint))
+    slack = tolerance * float(between.max())
     return Comparison(near < alpha * far - slack, near, far)
 
 
@@ -477,7 +443,7 @@ def hamming_ordering(
     Reference: section 2.3 of *Data Reliability Scoring*.
     """
     d = len(np.asarray(misreport))
-    return dist_ordering(misreport, other, _discrete(d), alpha=alpha, tolerance=tolerance)
+    return dist_ordering(misreport, other, 1.0 - np.eye(d), alpha=alpha, tolerance=tolerance)
 
 
 def _invertible_rows(misreport: ArrayLike, tolerance: float) -> np.ndarray | None:
@@ -495,11 +461,8 @@ def _is_permutation(matrix: np.ndarray, tolerance: float) -> bool:
     return len(set(nearest)) == len(matrix) and bool(np.abs(matrix - expected).max() <= tolerance)
 
 
-def _discrete(num_classes: int) -> np.ndarray:
-    return 1.0 - np.eye(num_classes)
-
-
-def _semimetric(distance: Any, num_classes: int) -> np.ndarray:
+def check_distance(distance: Any, num_classes: int) -> np.ndarray:
+    """A semimetric ``[d, d]`` as float64: symmetric, zero on the diagonal and only there."""
     matrix = np.asarray(distance, np.float64)
     if matrix.shape != (num_classes, num_classes):
         raise ValueError(

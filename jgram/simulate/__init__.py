@@ -1,14 +1,7 @@
 """Simulated reports: ground truth, manipulation policies, exact samplers, sweeps on one device."""
 
 from jgram.simulate import policies, sampling
-from jgram.simulate.experiment import (
-    imbalanced_prior,
-    low_rank_experiment,
-    quantile_buckets,
-    random_experiment,
-    truth,
-    truth_counts,
-)
+from jgram.simulate.experiment import random_experiment, truth, truth_counts
 from jgram.simulate.sweeps import (
     Trial,
     sweep,
@@ -20,10 +13,7 @@ from jgram.simulate.sweeps import (
 
 __all__ = [
     "Trial",
-    "imbalanced_prior",
-    "low_rank_experiment",
     "policies",
-    "quantile_buckets",
     "random_experiment",
     "sampling",
     "sweep",

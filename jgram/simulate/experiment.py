@@ -1,19 +1,12 @@
-"""Ground truth to simulate: random experiments, priors, and the records they give."""
+"""Ground truth to simulate: random experiments, and the records they give."""
 
 import jax
 import jax.numpy as jnp
 
-from jgram.arrays import HIGHEST, Array, Float, Int, Key
+from jgram.arrays import Array, Float, Int, Key
 from jgram.simulate.sampling import multinomial
 
-__all__ = [
-    "imbalanced_prior",
-    "low_rank_experiment",
-    "quantile_buckets",
-    "random_experiment",
-    "truth",
-    "truth_counts",
-]
+__all__ = ["random_experiment", "truth", "truth_counts"]
 
 
 def random_experiment(
@@ -27,41 +20,6 @@ def random_experiment(
     """
     weights = jax.random.uniform(key, (num_outcomes or num_classes, num_classes))
     return weights / jnp.sum(weights, axis=0)
-
-
-def low_rank_experiment(key: Key[Array, ""], num_classes: int, rank: int) -> Float[Array, "d d"]:
-    """A random experiment of prescribed rank: the last columns are mixtures of the first ``rank``.
-
-    Both the first columns and the mixing weights are uniform on the simplex.
-
-    Raises:
-        ValueError: ``rank`` is not in 1..d.
-
-    Example:
-        >>> P = low_rank_experiment(jax.random.key(0), 4, rank=2)
-        >>> int(jnp.linalg.matrix_rank(P, rtol=1e-5))
-        2
-
-    Reference: "Robustness under conditional linear dependence", appendix.
-    """
-    if not 1 <= rank <= num_classes:
-        raise ValueError(f"expected rank in 1..{num_classes}, got {rank}")
-    key_basis, key_mixture = jax.random.split(key)
-    basis = jax.random.dirichlet(key_basis, jnp.ones(num_classes), (rank,))
-    mixture = jax.random.dirichlet(key_mixture, jnp.ones(rank), (num_classes - rank,))
-    mixed = jnp.matmul(mixture, basis, precision=HIGHEST)
-    return jnp.concatenate([basis, mixed]).T
-
-
-def imbalanced_prior(num_classes: int, first: float = 0.7) -> Float[Array, " d"]:
-    """The first label with probability ``first``, the others alike.
-
-    Example:
-        >>> print(imbalanced_prior(4))
-        [0.7 0.1 0.1 0.1]
-    """
-    rest = jnp.full(num_classes - 1, (1.0 - first) / max(num_classes - 1, 1))
-    return jnp.concatenate([jnp.array([first], rest.dtype), rest])
 
 
 def truth(
@@ -105,14 +63,3 @@ def truth_counts(
     prior = jnp.full(d, 1.0 / d) if prior is None else jnp.asarray(prior)
     joint = (prior[:, None] * experiment.T).ravel()
     return multinomial(key, jnp.asarray(n), joint).reshape(d, m)
-
-
-def quantile_buckets(y: Float[Array, " n"], num_buckets: int) -> Int[Array, " n"]:
-    """Observations as the number of the empirical quantile bucket they fall in.
-
-    Example:
-        >>> quantile_buckets(jnp.array([3.0, 1.0, 2.0, 4.0]), 2)
-        Array([1, 0, 0, 1], dtype=int32)
-    """
-    edges = jnp.quantile(y, jnp.arange(1, num_buckets) / num_buckets)
-    return jnp.searchsorted(edges, y).astype(jnp.int32)

@@ -7,9 +7,6 @@ through the normal distribution function. ``corrupt`` draws reports record by re
 does not depend on their number.
 """
 
-from collections.abc import Mapping
-from types import MappingProxyType
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -18,7 +15,6 @@ from jgram.arrays import Array, Float, Int, Key, is_concrete
 from jgram.simulate.sampling import multinomial
 
 __all__ = [
-    "MIXED_AS_PUBLISHED",
     "asymmetric_neighbour",
     "corrupt",
     "corrupt_counts",
@@ -30,11 +26,6 @@ __all__ = [
     "row_similar",
     "uniform",
 ]
-
-MIXED_AS_PUBLISHED: Mapping[str, float] = MappingProxyType(
-    {"off": 1.2, "diagonal": 25.0, "local": 5.0, "up": 1.0, "default": 0.2}
-)
-"""Arguments of :func:`mixed` in the published code, where they differ from the text's."""
 
 
 def mix(policy: Float[Array, "d d"], p: Float[Array, ""] | float) -> Float[Array, "d d"]:
@@ -150,8 +141,8 @@ def mixed(
         default_label: The label everybody falls back to (j_0).
 
     Returns:
-        ``[d, d]``, one draw. The defaults are the text's; the published code has others:
-        ``mixed(key, d, **MIXED_AS_PUBLISHED)``.
+        ``[d, d]``, one draw. The defaults are the text's; the published code has 1.2, 25, 5, 1, .5
+        and .2.
 
     Example:
         >>> policy = mixed(jax.random.key(0), 5)
