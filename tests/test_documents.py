@@ -34,7 +34,7 @@ def test_the_paper_page_names_tests(name):
 
 def test_the_paper_page_names_functions():
     names = set(re.findall(r"`([a-z_]+\.[a-z_.]+)`", PAPER))
-    assert len(names) > 30
+    assert len(names) > 25
     missing = sorted(name for name in names if not exists(f"jgram.{name}"))
     assert not missing
 
