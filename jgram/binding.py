@@ -6,7 +6,7 @@ reports: nobody can choose the observation by what it makes of theirs.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,8 +22,7 @@ from jgram.data import (
     find_leaks,
     prepare_table,
 )
-from jgram.data.columns import block_columns, cells, column, factorise, length, named_columns, take
-from jgram.data.dates import is_measured
+from jgram.data.columns import Column, read, read_table
 from jgram.data.labels import Missing
 from jgram.data.observations import hardly_repeats
 from jgram.data.table import ColumnKind, Scale
@@ -132,49 +131,43 @@ def bind(
     Categories of many records are folded first to distinct records with frequencies, unless
     records are in order of time.
     """
-    foldable = intake.block_length == 1
-    try:
-        return _bind(reports, y, kernel, intake, foldable)
-    except ValueError:
-        if not foldable:
-            raise
-        return _bind(reports, y, kernel, intake, False)  # messages count input rows
-
-
-def _bind(reports: Mapping[str, Any], y: Any, kernel: Any, intake: Intake, foldable: bool) -> Bound:
     for taken in {_OBSERVATIONS, _WEIGHTS, _GROUPS} & set(reports):
         raise ValueError(f"expected another name for the report {taken!r}: it names an argument")
-    columns = {**reports, _OBSERVATIONS: y}
-    columns |= {} if intake.weights is None else {_WEIGHTS: intake.weights}
-    columns |= {} if intake.groups is None else {_GROUPS: intake.groups}
-    n = check_aligned(columns)
-    rows = np.arange(n)
+    given = {**reports, _OBSERVATIONS: y}
+    given |= {} if intake.weights is None else {_WEIGHTS: intake.weights}
+    given |= {} if intake.groups is None else {_GROUPS: intake.groups}
+    rows = np.arange(check_aligned(given))
+    columns: dict[str, Any] = {
+        name: read_table(data, name) if name == _OBSERVATIONS else read(data, str(name))
+        for name, data in given.items()
+    }
     if intake.missing == "drop":
         columns, rows = drop_missing(columns)
-    y = columns.pop(_OBSERVATIONS)
+    y = read_table(columns.pop(_OBSERVATIONS), _OBSERVATIONS)
     frequencies = _frequencies(columns.pop(_WEIGHTS, None))
     numbers = _group_numbers(columns.pop(_GROUPS, None))
-    plain = numbers is None and not intake.kinds and intake.scale == "rank"
-    if foldable and plain and (kept := _distinct(columns, y, kernel)) is not None:
-        frequencies = np.bincount(kept.place, frequencies).astype(np.float64)
-        columns = {name: take(labels, kept.first, name) for name, labels in columns.items()}
-        y, rows = take(y, kept.first, _OBSERVATIONS), rows[kept.first]
     codes, names, warnings = _encode(columns, intake, frequencies)
     records = None if frequencies is None else float(frequencies.sum())
-    observed, points, description, more = bind_observations(
-        y, kernel, kinds=intake.kinds, scale=intake.scale, records=records
-    )
-    found = [input_finding(text) for text in (*warnings, *more)]
+    chosen = _choose(y, kernel, intake.kinds, intake.scale, records)
+    found = [input_finding(text) for text in (*warnings, *chosen.warnings)]
     found += [
         _missing(name, labels, frequencies) for name, labels in codes.items() if _is_missing(labels)
     ]
     found += [leak_finding(*leak) for leak in find_leaks(codes, y)]
+    alone = numbers is None and intake.block_length == 1
+    kept = _distinct(codes, len(names), chosen) if alone else None
+    if kept is not None:
+        frequencies = np.bincount(kept.place, frequencies).astype(np.float64)
+        codes = {name: labels[kept.first] for name, labels in codes.items()}
+        chosen, rows = chosen._replace(values=chosen.values[kept.first]), rows[kept.first]
+    observed, description = _observe(chosen)
     if numbers is None:
         continuous = isinstance(observed, Pairs) or isinstance(observed.kernel, RandomFeatures)
-        numbers = _duplicates(y, points) if continuous and points is not None else None
+        if continuous and chosen.points is not None:
+            numbers = _duplicates(y, chosen.points)
         found += [] if numbers is None else [_duplicated(numbers)]
     return Bound(
-        codes, names, observed, points, description, frequencies, numbers, rows, tuple(found)
+        codes, names, observed, chosen.points, description, frequencies, numbers, rows, tuple(found)
     )
 
 
@@ -198,26 +191,63 @@ def bind_observations(
         The binding, the numbers behind it (``None`` for categories), one line about both, and
         warnings.
     """
+    check_aligned({_OBSERVATIONS: y})
+    chosen = _choose(read_table(y, _OBSERVATIONS), kernel, kinds, scale, records)
+    observed, description = _observe(chosen)
+    return observed, chosen.points, description, chosen.warnings
+
+
+class _Chosen(NamedTuple):
+    """A kernel, the values it is bound to, the numbers behind them, and words about them."""
+
+    kernel: Any
+    values: np.ndarray
+    points: np.ndarray | None
+    description: str
+    warnings: tuple[str, ...]
+
+
+def _choose(
+    y: Mapping[str, Column], kernel: Any, kinds: Any, scale: Scale, records: float | int | None
+) -> _Chosen:
+    """The kernel given, or the one that fits the observations, and what it takes of them."""
+    plain = not kinds and scale == "rank"
+    if kernel is None and plain and (outcomes := categories(y, records)) is not None:
+        return _of_checked("delta", outcomes)
+    if kernel is None:
+        table = prepare_table(y, kinds=kinds, scale=scale)
+        with float64():
+            fitted = TableKernel.of(table.points, table.table_width)
+        return _Chosen(fitted, table.points, table.points, table.description, table.warnings)
+    if not plain:
+        raise ValueError("expected kinds= and scale= without kernel=: they prepare its table")
     with float64():
-        if kernel is None and not kinds and scale == "rank" and (codes := categories(y, records)):
-            observed = observe("delta", codes.values)
-            return observed, None, _describe(codes, observed.kernel), codes.warnings
-        if kernel is None:
-            table = prepare_table(y, kinds=kinds, scale=scale)
-            chosen = TableKernel.of(table.points, table.table_width)
-            many = len(table.points) > EXACT_RECORDS
-            observed = (approximate if many else observe)(chosen, table.points)
-            description = f"{table.description}{_approximately(observed)}"
-            return observed, table.points, description, table.warnings
-        if kinds or scale != "rank":
-            raise ValueError("expected kinds= and scale= without kernel=: they prepare its table")
         given = MultiscaleRBF() if kernel == "rbf" else kernel
-        checked = check_observations(y, kind=takes(given), records=records)
-        values = checked.values
-        values = values if checked.kind == "categorical" else values.astype(np.float64)
-        observed = observe(given, values)
-        points = None if checked.kind == "categorical" else _rows(checked.values)
-        return observed, points, _describe(checked, observed.kernel), checked.warnings
+        return _of_checked(given, check_observations(y, kind=takes(given), records=records))
+
+
+def _of_checked(kernel: Any, checked: Any) -> _Chosen:
+    """Observations under a kernel that takes them as they are."""
+    if checked.kind == "categorical":
+        size = f"{len(checked.names)} outcomes"
+        return _Chosen(kernel, checked.values, None, size, checked.warnings)
+    values = checked.values.astype(np.float64)
+    points = values.reshape(len(values), -1)
+    return _Chosen(kernel, values, points, f"{points.shape[1]} numbers", checked.warnings)
+
+
+def _observe(chosen: _Chosen) -> tuple[Observed, str]:
+    """The binding, and one line about it."""
+    with float64():
+        if not isinstance(chosen.kernel, TableKernel) or chosen.points is None:
+            observed = observe(chosen.kernel, chosen.values)
+            kernel = describe(observed.kernel)
+            return observed, (
+                f"observations: {chosen.description}; kernel {kernel}; chosen without the reports"
+            )
+        many = len(chosen.points) > EXACT_RECORDS
+        observed = (approximate if many else observe)(chosen.kernel, chosen.points)
+        return observed, f"{chosen.description}{_approximately(observed)}"
 
 
 def _approximately(observed: Observed) -> str:
@@ -236,60 +266,36 @@ def with_features(bound: Bound, num_features: int) -> Bound:
         return replace(bound, observed=observed, description=description)
 
 
-def _distinct(reports: Mapping[str, Any], y: Any, kernel: Any) -> Fold | None:
+def _distinct(codes: Mapping[str, Any], num_classes: int, chosen: _Chosen) -> Fold | None:
     """Distinct records of categories that repeat; ``None`` where there is nothing to fold."""
-    parts = list(named_columns(y, _OBSERVATIONS).items())
-    n = length(parts[0][1], parts[0][0])
-    if n < FOLDED or not (kernel is None or kernel == "delta" or isinstance(kernel, Delta)):
+    n, outcomes = len(chosen.values), chosen.values
+    delta = chosen.kernel == "delta" or isinstance(chosen.kernel, Delta)
+    if n < FOLDED or not delta or any(labels.ndim > 1 for labels in codes.values()):
         return None
-    codes, sizes = [], []
-    for name, data in (*parts, *reports.items()):
-        if cells(data, name).values.ndim != 1:
-            return None
-        given = column(data, name)
-        if kernel is None and len(codes) < len(parts) and is_measured(given, name):
-            return None
-        labels, inverse = factorise(given.values)
-        full = np.full(n, -1, np.int32)
-        full[given.present] = inverse
-        codes.append(full)
-        sizes.append(len(labels))
-    kept = representatives(codes, sizes)
+    sizes = [int(outcomes.max()) + 1, *[num_classes] * len(codes)]
+    kept = representatives([outcomes, *codes.values()], sizes)
     return kept if 2 * len(kept.first) <= n else None
-
-
-def _rows(values: np.ndarray) -> np.ndarray:
-    return np.asarray(values, np.float64).reshape(len(values), -1)
 
 
 def categories(y: Any, records: float | int | None = None) -> Any:
     """One category, or several whose joint outcomes repeat; ``None`` for anything else."""
+    columns = read_table(y, _OBSERVATIONS)
     try:
-        checked = check_observations(y, records=records)
+        checked = check_observations(columns, records=records)
     except ValueError:
         return None  # mixed, or with gaps: a table
     size = records or len(checked.values)
     if checked.kind != "categorical" or hardly_repeats(checked.names, size):
         return None
-    several = len(named_columns(y, "y")) > 1
     few = RECORDS_AN_OUTCOME * len(checked.names) <= size
-    return checked if few or not several else None
-
-
-def _describe(checked: Any, kernel: Any) -> str:
-    size = (
-        f"{len(checked.names)} outcomes"
-        if checked.kind == "categorical"
-        else f"{_rows(checked.values).shape[1]} numbers"
-    )
-    return f"observations: {size}; kernel {describe(kernel)}; chosen without the reports"
+    return checked if few or len(columns) == 1 else None
 
 
 def _encode(
-    columns: Mapping[str, Any], intake: Intake, weights: np.ndarray | None
+    columns: Mapping[str, Column], intake: Intake, weights: np.ndarray | None
 ) -> tuple[dict[str, Any], tuple[Any, ...], tuple[str, ...]]:
     classes, num_classes = intake.classes, intake.num_classes
-    soft = {name: column for name, column in columns.items() if np.ndim(column) == 2}
+    soft = {name: column for name, column in columns.items() if column.is_block}
     if not soft:
         encoded = encode_reports(
             columns,
@@ -305,7 +311,7 @@ def _encode(
         raise ValueError(
             f"expected all reports soft [n, d] or all labels [n], got {hard!r} mixed in"
         )
-    d = np.shape(next(iter(soft.values())))[1]
+    d = next(iter(soft.values())).present.shape[1]
     size = len(classes) if classes is not None else (num_classes or d)
     checked = {
         name: check_soft_labels(column, name=name, num_classes=size)
@@ -341,7 +347,7 @@ def _group_numbers(groups: Any) -> np.ndarray | None:
     return checked.values
 
 
-def _duplicates(y: Any, points: np.ndarray) -> np.ndarray | None:
+def _duplicates(y: Mapping[str, Column], points: np.ndarray) -> np.ndarray | None:
     """Groups of records that are copies of one another, where there are any.
 
     Equal records are copies where they are few and equal in several numbers that hardly repeat.
@@ -354,14 +360,10 @@ def _duplicates(y: Any, points: np.ndarray) -> np.ndarray | None:
     if not copied.any():
         return None
     rare = np.zeros(n, int)  # how many numbers of each record hardly any other has
-    for name, data in named_columns(y, _OBSERVATIONS).items():
-        values, _ = cells(data, name)
-        parts = block_columns(values, np.ones(values.shape, bool)) if values.ndim > 1 else [data]
-        for part in parts:
-            given = column(part, name)
-            if is_measured(given, name):
-                _, codes, counts = np.unique(given.values, return_inverse=True, return_counts=True)
-                rare[given.present] += counts[codes] <= most
+    for given in (part for whole in y.values() for part in whole.parts):
+        if given.measured:
+            codes = given.dated.factors[1]
+            rare[given.dated.present] += np.bincount(codes)[codes] <= most
     copied &= rare > 1
     numbers = np.where(copied, numbers, n + np.arange(n))
     return np.unique(numbers, return_inverse=True)[1] if copied.any() else None

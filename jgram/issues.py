@@ -35,7 +35,7 @@ from jgram.audit import audit, audit_sample
 from jgram.binding import AS_GIVEN, Intake, bind_observations, input_finding, leak_finding
 from jgram.counted import representatives
 from jgram.data import check_aligned, drop_missing, encode_reports, find_leaks
-from jgram.data.columns import take
+from jgram.data.columns import read_table, take
 from jgram.data.labels import Missing
 from jgram.findings import Finding
 from jgram.kernels import Kernel, describe
@@ -474,7 +474,7 @@ def _bind(name: str, x_hat: Any, y: Any, kernel: Any, columns: Any, intake: Inta
         description = f"observations: kernel {describe(y.kernel)}"
     else:
         codes, rows = codes[labelled], rows[labelled]
-        y = y if len(labelled) == len(x_hat) else take(y, labelled, "y")
+        y = take(read_table(y, "y"), labelled)
         found += [leak_finding(*leak) for leak in find_leaks({name: codes}, y)]
         records = None if weights is None else float(weights.sum())
         observed, points, description, warnings = bind_observations(

@@ -18,7 +18,7 @@ from pyarrow import ipc
 from pyarrow import parquet as pq
 
 from jgram.data import count_batches, count_files, counting, list_files, read_columns, text
-from jgram.data.columns import column, factorise
+from jgram.data.columns import column
 from jgram.data.counting import quantile_edges
 from jgram.data.files import Reading
 
@@ -30,7 +30,7 @@ def rows_of(columns):
     parts = []
     for name, data in columns.items():
         given = column(data, name)
-        labels, codes = factorise(given.values)  # as classes are named
+        labels, codes = given.factors  # as classes are named
         values = iter([labels[code] for code in codes])
         parts.append([next(values) if here else None for here in given.present])
     return list(zip(*parts, strict=True))

@@ -8,8 +8,7 @@ import pytest
 
 from jgram.binding import bind_observations
 from jgram.data import check_observations, prepare_table
-from jgram.data.columns import column
-from jgram.data.dates import as_dates, moments
+from jgram.data.columns import column, time_keys
 from tests.refusals import refused
 
 DAYS = np.random.default_rng(0).permutation(np.arange("2008-01-01", "2010-01-01", 5, "datetime64"))
@@ -30,8 +29,10 @@ FORMS = {
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 def test_dates_are_read_the_one_way_they_can_be(form):
     texts = pd.Series(DAYS).dt.strftime(form)
-    np.testing.assert_array_equal(as_dates(column(texts, "day"), "day").values, DAYS)
-    np.testing.assert_array_equal(np.argsort(moments(list(texts), "day")), np.argsort(DAYS))
+    np.testing.assert_array_equal(column(texts, "day").dated.values, DAYS)
+    np.testing.assert_array_equal(
+        np.argsort(time_keys(column(list(texts), "day"))), np.argsort(DAYS)
+    )
     points = prepare_table({"day": texts}).points
     np.testing.assert_array_equal(points, prepare_table({"day": DAYS}).points)
 
@@ -49,7 +50,7 @@ def test_a_date_alone_is_a_number(container):
 
 
 def test_words_for_a_missing_value_are_missing_among_dates():
-    read = as_dates(column(["2009-05-01", "NA", None, "2009-05-03", " - "], "day"), "day")
+    read = column(["2009-05-01", "NA", None, "2009-05-03", " - "], "day").dated
     assert read.present.tolist() == [True, False, False, True, False]
 
 
@@ -58,7 +59,7 @@ def test_words_for_a_missing_value_are_missing_among_dates():
 )
 def test_what_is_no_date_stays_text(texts):
     given = column(texts, "code")
-    assert as_dates(given, "code") is given
+    assert given.dated is given
 
 
 @pytest.mark.parametrize(
@@ -74,15 +75,14 @@ def test_what_is_no_date_stays_text(texts):
     ],
 )
 def test_dates_that_could_be_read_in_two_ways_are_refused(texts, parts):
-    for door in (moments, lambda x, name: prepare_table({name: x}), check_observations):
-        options = {} if door is check_observations else {"name": "day"}
-        message = refused(door, texts, **options)
+    for door in (prepare_table, check_observations, lambda y: time_keys(column(y["day"], "day"))):
+        message = refused(door, {"day": texts})
         assert [part for part in parts if part not in message] == [], message
 
 
 def test_records_are_never_put_in_the_order_of_texts():
-    assert moments(["2009Q2", "2008Q4", "2009Q1"], "t").tolist() == [2, 0, 1]
-    assert moments(["t10", "t09"], "t").tolist() == [1, 0]
+    assert time_keys(column(["2009Q2", "2008Q4", "2009Q1"], "t")).tolist() == [2, 0, 1]
+    assert time_keys(column(["t10", "t09"], "t")).tolist() == [1, 0]
     for texts in (["t9", "t10"], ["01.05.09", "02.04.09"], ["Jan 2009", "May 2009"]):
-        assert "numbers or dates" in refused(moments, texts, "t")
-    assert "1 of 2 values missing" in refused(moments, ["2009-05-01", None], "t")
+        assert "numbers or dates" in refused(time_keys, column(texts, "t"))
+    assert "1 of 2 values missing" in refused(time_keys, column(["2009-05-01", None], "t"))

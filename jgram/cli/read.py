@@ -22,9 +22,8 @@ from jgram.data import (
     quantile_bins,
     read_columns,
 )
-from jgram.data.columns import column
+from jgram.data.columns import read, time_keys
 from jgram.data.counting import quantile_edges
-from jgram.data.dates import is_measured, moments
 from jgram.data.files import batches, opened, parsed, readable
 
 __all__ = [
@@ -260,8 +259,8 @@ def _has_numbers(file: Any, reading: Reading, observed: Observed) -> bool:
     """Whether an observation is numbers or dates, by the first records of a file."""
     first = next(batches(file, replace(reading, names=tuple(observed.observation))), {})
     for name, values in first.items():
-        read = parsed(values, name, reading) if isinstance(values, list) else values
-        if is_measured(column(read, name), name):
+        cells = parsed(values, name, reading) if isinstance(values, list) else values
+        if read(cells, name).measured:
             return True
     return False
 
@@ -438,7 +437,7 @@ def listed(classes: str | None, labels: Any) -> list[Any] | None:
 
 def _ordered(columns: Mapping[str, Any], by: str, *, keep: bool) -> dict[str, Any]:
     """All columns in the order of one of them, which goes unless it is used otherwise."""
-    order = np.argsort(moments(columns[by], by), kind="stable")
+    order = np.argsort(time_keys(read(columns[by], by)), kind="stable")
     return {name: np.asarray(data)[order] for name, data in columns.items() if keep or name != by}
 
 

@@ -6,8 +6,7 @@ from jgram.data.counting import count_batches, count_files
 from jgram.data.files import Reading, list_files, read_cells, read_columns
 from jgram.data.json import to_data, to_json
 from jgram.data.labels import check_soft_labels, encode_labels, encode_reports
-from jgram.data.leaks import find_leaks
-from jgram.data.observations import check_observations
+from jgram.data.observations import check_observations, find_leaks
 from jgram.data.packaged import cifar10_embeddings, employment
 from jgram.data.table import PreparedTable, prepare_table
 

@@ -1,19 +1,27 @@
-"""Any container as NumPy columns in which missing cells are known.
+"""Any container as columns that are read once: values, where they are, their kind, their codes.
 
 NumPy and JAX arrays and plain sequences are read as they are. Data frames and columns of any
 library (pandas, polars, Arrow, DuckDB, Modin, ...) are read through one protocol, narwhals, or the
 Arrow interchange protocol behind it; none of these libraries is imported here unless an object of
-its kind comes in.
+its kind comes in. A :class:`Column` is a container too: what was read is not read again.
 """
 
+import contextlib
+import dataclasses
 import datetime
 import math
 import numbers
+import re
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Sized
+from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import Any
 
 import numpy as np
+
+from jgram.data.dates import moments, seconds
 
 __all__ = [
     "Column",
@@ -22,33 +30,176 @@ __all__ = [
     "dataset_columns",
     "drop_missing",
     "named_columns",
-    "refuse_missing",
+    "read",
+    "read_table",
 ]
 
 _NARROW = 1 << 16  # so wide a range of integers is looked up in a table
-
 EXACT = 1 << 53  # floats hold every integer up to here
 
 DROP_HINT = "fill them in, or drop those records with missing='drop' (--missing drop)"
 
 
-class Column(NamedTuple):
-    """The values of a 1-D column that are present, where they are, the classes its type names."""
+@dataclass(frozen=True, eq=False)
+class Column:
+    """One column ``[n]``, or a block ``[n, ...]`` of numbers, read once.
 
+    Attributes:
+        name: What messages call it.
+        values: Of a column the values that are present, as bools, numbers, dates or objects; of a
+            block all cells.
+        present: Bool ``[n]`` or ``[n, ...]``, where values are.
+        declared: The classes that the column's type names, used or not.
+        rows: The input rows of the records, where some were left out.
+    """
+
+    name: str
     values: np.ndarray
     present: np.ndarray
     declared: tuple[Any, ...] = ()
+    rows: np.ndarray | None = None
+
+    @classmethod
+    def of_codes(cls, name: str, labels: Sequence[Any], codes: np.ndarray) -> "Column":
+        """A column of distinct labels ``[k]`` and codes int ``[n]``, -1 where a value is missing.
+
+        Example:
+            >>> Column.of_codes("sex", ["m", "f"], np.array([0, 1, 0, -1])).factors
+            (['f', 'm'], array([1, 0, 1]))
+        """
+        distinct = read(list(labels), name)
+        if not distinct.present.all():
+            codes = np.append(np.where(distinct.present, np.cumsum(distinct.present) - 1, -1), -1)[
+                codes
+            ]
+        present = codes >= 0
+        inverse = codes if present.all() else codes[present]
+        found = cls(name, distinct.values[inverse], present)
+        found.__dict__["factors"] = _used(distinct.factors[0], distinct.factors[1][inverse])
+        return found
+
+    def __len__(self) -> int:
+        return len(self.present)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        """The cells ``[n, ...]``, ``None`` where a value is missing."""
+        if self.is_block or self.present.all():
+            return np.asarray(self.values, dtype)
+        cells = np.empty(len(self), object)
+        cells[self.present] = self.values
+        return cells.astype(dtype) if dtype else cells
+
+    @property
+    def is_block(self) -> bool:
+        """Whether a record has several numbers."""
+        return self.present.ndim > 1
+
+    @cached_property
+    def kind(self) -> str:
+        """``number``, ``text``, ``bool``, ``date``, ``duration``, ... or the name of a type."""
+        if self.values.dtype.kind == "O":
+            return _kind_of_type(type(self.values.flat[0])) if self.values.size else "text"
+        return {"b": "bool", "M": "date", "m": "duration", "c": "complex"}.get(
+            self.values.dtype.kind, "number"
+        )
+
+    @cached_property
+    def factors(self) -> tuple[list[Any], np.ndarray]:
+        """Distinct values as sorted Python scalars, and which of them each value is."""
+        try:
+            return _factorise(self.values)
+        except TypeError:
+            raise ValueError(
+                f"{self.name}: expected single values, got {self.kind} such as "
+                f"{show(self.values[0])}"
+            ) from None
+
+    @cached_property
+    def codes(self) -> np.ndarray:
+        """Which of the distinct values each record has, int32 ``[n]``, -1 where it has none."""
+        codes = np.full(len(self), -1, np.int32)
+        codes[self.present] = self.factors[1]
+        return codes
+
+    @cached_property
+    def dated(self) -> "Column":
+        """The same with texts that are dates as dates (:mod:`jgram.data.dates`).
+
+        Raises:
+            ValueError: Dates that can be read in two ways, or of several kinds.
+        """
+        if self.kind != "text" or not self.values.size:
+            return self
+        labels, inverse = self.factors
+        found = moments(labels, self.name, lambda j: self.row(np.argmax(inverse == j)))
+        if found is None:
+            return self
+        values, present = found[inverse], self.present.copy()
+        present[present] = ~np.isnat(values)
+        return Column(self.name, values[~np.isnat(values)], present, rows=self.rows)
+
+    @cached_property
+    def measured(self) -> bool:
+        """Whether it holds numbers, dates or times rather than categories."""
+        return self.dated.kind in ("number", "date", "duration") and not self.declared
+
+    @property
+    def numbers(self) -> np.ndarray:
+        """The values, dates and durations in seconds since the first of them."""
+        if self.dated.kind in ("date", "duration"):
+            return seconds(self.dated.values, self.name)
+        return self.values
+
+    @property
+    def parts(self) -> "list[Column]":
+        """The columns of a block one by one; itself otherwise."""
+        if not self.is_block:
+            return [self]
+        values = self.values.reshape(len(self), -1)
+        present = self.present.reshape(len(self), -1)
+        return [
+            Column(name, narrow(v if p.all() else v[p], name), p, rows=self.rows)
+            for name, v, p in zip(self.part_names, values.T, present.T, strict=True)
+        ]
+
+    @property
+    def part_names(self) -> list[str]:
+        """What messages call the columns of a block."""
+        if not self.is_block:
+            return [self.name]
+        places = np.ndindex(self.present.shape[1:])
+        return [f"{self.name}[{', '.join(map(str, place))}]" for place in places]
 
     def row(self, position: int | np.integer) -> int:
         """The input row of ``values[position]``."""
-        return int(np.flatnonzero(self.present)[position])
+        row = position if self.is_block else np.flatnonzero(self.present)[position]
+        return int(row if self.rows is None else self.rows[row])
 
+    def take(self, records: np.ndarray) -> "Column":
+        """The column of some of its records, by number."""
+        rows = records if self.rows is None else self.rows[records]
+        present = self.present[records]
+        if self.is_block or self.present.all():
+            place = records
+        else:
+            place = (np.cumsum(self.present) - 1)[records][present]
+        found = dataclasses.replace(self, values=self.values[place], present=present, rows=rows)
+        if "factors" in self.__dict__:
+            found.__dict__["factors"] = _used(self.factors[0], self.factors[1][place])
+        return found
 
-class Cells(NamedTuple):
-    """Cells ``[n, ...]`` of any dtype, and which are present; the others hold anything."""
-
-    values: np.ndarray
-    present: np.ndarray
+    def refuse_missing(self, what: str = "values") -> None:
+        """Refuse missing cells, counting them and naming the first."""
+        if self.present.all():
+            return
+        lacking = ~self.present
+        record, part = divmod(int(np.argmax(lacking)), max(lacking[0].size, 1))
+        total = "" if self.is_block else f" of {len(self)}"
+        row = record if self.rows is None else self.rows[record]
+        raise ValueError(
+            f"{self.part_names[part]}: {np.sum(lacking)}{total} {what} missing (first in row "
+            f"{row}): {DROP_HINT}"
+        )
 
 
 def column(data: Any, name: str) -> Column:
@@ -69,52 +220,58 @@ def column(data: Any, name: str) -> Column:
         >>> column(np.ma.array([3, 4, 5], mask=[0, 1, 0]), "age").values
         array([3, 5])
     """
-    values, present = cells(data, name)
-    if values.ndim != 1:
-        fix = ": take its only column, [:, 0]" if values.shape[1:] == (1,) else ""
-        raise ValueError(
-            f"{name}: expected shape [n], one value per record, got {values.shape}{fix}"
-        )
-    kept = narrow(values[present], name)
-    return Column(kept, present, _declared(data, kept))
+    found = read(data, name)
+    if found.is_block:
+        shape = found.present.shape
+        fix = ": take its only column, [:, 0]" if shape[1:] == (1,) else ""
+        raise ValueError(f"{name}: expected shape [n], one value per record, got {shape}{fix}")
+    return found
 
 
-def cells(data: Any, name: str) -> Cells:
-    """Any container as an array ``[n, ...]``, and which of its cells are present."""
+def read(data: Any, name: str) -> Column:
+    """A column ``[n]`` or a block ``[n, ...]`` of any container; one that was read as it is."""
+    if isinstance(data, Column):
+        return data
     length(data, name)
-    if isinstance(data, np.ma.MaskedArray):
-        values, present = np.ma.getdata(data), ~np.ma.getmaskarray(data)
-    elif isinstance(data, list | tuple):
-        nested = any(isinstance(x, list | tuple) or getattr(x, "ndim", 0) for x in data)
-        values, present = _stack(data, name) if nested else _objects(data), None
-    elif isinstance(data, np.ndarray) or (foreign := _foreign(data)) is None:
-        values, present = np.asarray(data), None
-        if values.ndim == 0:  # a dict's values and the like
-            values = _objects(data)
-    else:
-        values, present = _of_foreign(foreign, name)
-    if values.dtype.kind == "V":
-        if values.dtype.names:
-            raise ValueError(
-                f"{name}: expected one value a record, got records of "
-                f"{', '.join(values.dtype.names)}: pass its fields as columns"
-            )
-        values = values.astype(np.float32)  # JAX's small floats
-    if _holds_lists(values):
-        values = _stack(values, name)
-    if values.dtype.kind == "S":
-        values = _decoded(values, name)
-    if values.dtype.kind in "UT":
-        values = values.astype(object)
-    here = _not_missing(values)
-    return Cells(values, here if present is None else here & present)
+    foreign = None if isinstance(data, np.ndarray | list | tuple) else _foreign(data, name)
+    if foreign is not None and (coded := _codes_of_foreign(foreign)) is not None:
+        return Column.of_codes(name, *coded)
+    values, mask = _array(data, foreign, name)
+    if values.dtype.kind == "O" and values.ndim == 1:
+        first = next((x for x in values if not is_missing(x)), None)
+        if isinstance(first, str):
+            texts = _texts(values, mask, name, _declared(data, values))
+            if texts is not None:
+                return texts
+    present = _not_missing(values)
+    present = present if mask is None else present & mask
+    if values.ndim > 1:
+        return Column(name, _narrow_block(values, present, name), present)
+    kept = narrow(values if present.all() else values[present], name)
+    return Column(name, kept, present, _declared(data, kept))
 
 
-def block_columns(values: np.ndarray, present: np.ndarray) -> list[np.ndarray]:
-    """The columns of cells ``[n, ...]`` as objects, None where they are missing."""
-    objects = values.astype(object)
-    objects[~present] = None
-    return list(objects.reshape(len(objects), -1).T)
+def read_table(data: Any, name: str) -> dict[Any, Column]:
+    """The columns and blocks of a mapping or data frame by name, each read once.
+
+    Anything else is one column or block called ``name``. Blocks that are not all numbers become
+    columns of their own.
+
+    Example:
+        >>> list(read_table([[30, "f"], [41, "m"]], "y"))
+        ['y[0]', 'y[1]']
+    """
+    found: dict[Any, Column] = {}
+    for label, part in named_columns(data, name).items():
+        one = read(part, str(label))
+        mixed = one.is_block and one.values.dtype.kind == "O"
+        found |= {part.name: part for part in one.parts} if mixed else {label: one}
+    return found
+
+
+def take(columns: Mapping[Any, Column], records: np.ndarray) -> dict[Any, Column]:
+    """Some records of all columns, by number."""
+    return {label: one.take(records) for label, one in columns.items()}
 
 
 def named_columns(data: Any, name: str) -> dict[str, Any]:
@@ -221,49 +378,56 @@ def drop_missing(columns: Mapping[str, Any]) -> tuple[dict[str, Any], np.ndarray
         columns: Name to column ``[n]``, block ``[n, ...]`` or frame.
 
     Returns:
-        The columns without incomplete records, and the rows kept.
+        The columns without incomplete records, as :class:`Column` or, of frames, name to
+        :class:`Column`; and the rows kept.
 
     Raises:
         ValueError: Columns that do not line up; no complete record.
 
     Example:
         >>> columns, rows = drop_missing({"x_hat": ["a", None, "b"], "y": [1.0, 2.0, 3.0]})
-        >>> columns["y"], rows
+        >>> columns["y"].values, rows
         (array([1., 3.]), array([0, 2]))
     """
     n = check_aligned(columns)
+    tables = {name: read_table(data, name) for name, data in columns.items()}
     keep = np.ones(n, bool)
-    for name, data in columns.items():
-        for part in named_columns(data, name).values():
-            keep &= cells(part, name).present.reshape(n, -1).all(axis=1)
+    for table in tables.values():
+        for one in table.values():
+            keep &= one.present.reshape(n, -1).all(axis=1)
     rows = np.flatnonzero(keep)
     if rows.size == 0:
         raise ValueError(f"every one of the {n} records lacks a value in {', '.join(columns)}")
-    return {name: take(data, rows, name) for name, data in columns.items()}, rows
+    kept: dict[str, Any] = {name: take(table, rows) for name, table in tables.items()}
+    for name, table in kept.items():
+        kept[name] = table[name] if list(table) == [name] else table
+    return kept, rows
 
 
-def take(data: Any, rows: np.ndarray, name: str) -> Any:
-    """The given rows, in the container's own type where it declares more than values."""
-    data = dataset_columns(data) if _is_dataset(data) else data
-    if isinstance(data, Mapping):
-        return {label: take(part, rows, label) for label, part in data.items()}
-    foreign = None if isinstance(data, np.ndarray | list | tuple) else _foreign(data)
-    if foreign is not None:
-        return foreign[rows].to_native()
-    if isinstance(data, np.ma.MaskedArray) or hasattr(data, "categories"):
-        return data[rows]
-    values, present = cells(data, name)
-    values, present = values[rows], present[rows]
-    return narrow(values, name) if values.ndim == 1 and present.all() else values
+def time_keys(given: Column) -> np.ndarray:
+    """What records are put in order of time by: numbers, dates, or texts of one form.
 
+    Texts such as ``2009Q1`` or ``t007``, all of one length and with the same letters, are in the
+    order of time as they stand; any others are not.
 
-def refuse_missing(given: Column, name: str, what: str) -> None:
-    """Refuse a column with missing cells, counting them and naming the first."""
-    if not given.present.all():
+    Raises:
+        ValueError: Missing values, dates that can be read in two ways, other texts.
+
+    Example:
+        >>> time_keys(column(["1.5.2009", "12.4.2009"], "day")).argsort()
+        array([1, 0])
+    """
+    given.dated.refuse_missing()
+    if given.measured:
+        return given.numbers
+    labels, inverse = given.factors
+    forms = {re.sub(r"\d", "0", str(label)) for label in labels}
+    if len(forms) > 1 or re.fullmatch(r"0?0\D0?0\D00.*", forms.pop()):
         raise ValueError(
-            f"{name}: {np.sum(~given.present)} of {len(given.present)} {what} missing (first in "
-            f"row {np.argmin(given.present)}): {DROP_HINT}"
+            f"{given.name}: expected numbers or dates to put records in order of time, got "
+            f"{show(labels[0])}: write dates as 2009-05-31"
         )
+    return inverse
 
 
 def length(data: Any, name: str) -> int:
@@ -320,10 +484,28 @@ def _foreign(data: Any, name: str = "y") -> Any:
     return found.collect() if hasattr(found, "collect") else found
 
 
+def _codes_of_foreign(found: Any) -> tuple[Any, np.ndarray] | None:
+    """Texts as their library codes them: distinct ones, and which each cell is, -1 for none."""
+    if str(getattr(found, "dtype", "")) != "String":
+        return None
+    native = found.to_native()
+    if hasattr(native, "to_arrow"):
+        with contextlib.suppress(ImportError):  # without pyarrow texts are read one by one
+            native = native.to_arrow()
+    if hasattr(native, "factorize"):
+        codes, labels = native.factorize()
+        return labels.tolist(), codes
+    if not hasattr(native, "dictionary_encode") or str(native.type).endswith("_view"):
+        return None
+    coded = native.dictionary_encode()
+    coded = coded.combine_chunks() if hasattr(coded, "combine_chunks") else coded
+    return coded.dictionary.to_pylist(), np.asarray(coded.indices.fill_null(-1))
+
+
 def _of_foreign(found: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
     """A narwhals column ``[n]`` or frame ``[n, k]`` as an array, and which cells are present."""
     if hasattr(found, "columns"):
-        parts = [_of_foreign(found.get_column(label), label) for label in found.columns]
+        parts = [_of_foreign(found.get_column(label), str(label)) for label in found.columns]
         if not parts:
             raise ValueError(f"{name}: expected at least one column, got none")
         kinds = {values.dtype.kind for values, _ in parts}
@@ -363,9 +545,74 @@ def _declared(data: Any, values: np.ndarray) -> tuple[Any, ...]:
 # Values -------------------------------------------------------------------------------------
 
 
+def _array(data: Any, foreign: Any, name: str) -> tuple[np.ndarray, np.ndarray | None]:
+    """Any container as an array ``[n, ...]``, and which cells its library says are present."""
+    present = None
+    if foreign is not None:
+        values, present = _of_foreign(foreign, name)
+    elif isinstance(data, np.ma.MaskedArray):
+        values, present = np.ma.getdata(data), ~np.ma.getmaskarray(data)
+    elif isinstance(data, list | tuple):
+        examples = {type(x): x for x in data}.values()
+        nested = any(isinstance(x, list | tuple) or getattr(x, "ndim", 0) for x in examples)
+        values = _stack(data, name) if nested else _objects(data)
+    else:
+        values = np.asarray(data)
+        values = _objects(data) if values.ndim == 0 else values  # a dict's values and the like
+    if values.dtype.kind == "V":
+        if values.dtype.names:
+            raise ValueError(
+                f"{name}: expected one value a record, got records of "
+                f"{', '.join(values.dtype.names)}: pass its fields as columns"
+            )
+        values = values.astype(np.float32)  # JAX's small floats
+    if _holds_lists(values):
+        values = _stack(values, name)
+    if values.dtype.kind == "S":
+        values = _decoded(values, name)
+    return values.astype(object) if values.dtype.kind in "UT" else values, present
+
+
+def _texts(
+    values: np.ndarray, mask: np.ndarray | None, name: str, declared: tuple[Any, ...]
+) -> Column | None:
+    """A column of texts and gaps, counted as it is read; ``None`` where there is anything else."""
+    try:
+        labels, codes = _counted(values)
+    except TypeError:  # lists and the like
+        return None
+    gaps = np.array([is_missing(label) for label in labels])
+    if not all(isinstance(label, str) for label, gap in zip(labels, gaps, strict=True) if not gap):
+        return None
+    present = ~gaps[codes] if gaps.any() else np.ones(len(values), bool)
+    present = present if mask is None else present & mask
+    if not present.all():
+        values, codes = values[present], codes[present]
+    found = Column(name, values, present, declared)
+    found.__dict__["factors"] = _used([str(label) for label in labels], codes)
+    return found
+
+
+def _narrow_block(values: np.ndarray, present: np.ndarray, name: str) -> np.ndarray:
+    """A block of objects that are all numbers in their native type; any other as it is."""
+    if values.dtype.kind != "O":
+        return values
+    try:
+        kept = narrow(values[present], name)
+    except ValueError:
+        return values  # of several types
+    if kept.dtype.kind not in "iuf":
+        return values
+    block = np.zeros(values.shape, kept.dtype)
+    block[present] = kept
+    return block
+
+
 def _objects(values: Iterable[Any]) -> np.ndarray:
     """A 1-D object array of Python scalars, whatever the elements are."""
-    values = [None if x is np.ma.masked else _scalar(x) for x in values]
+    values = list(values)
+    if not set(map(type, values)) <= {str, int, float, bool, type(None)}:
+        values = [None if x is np.ma.masked else _scalar(x) for x in values]
     array = np.empty(len(values), object)
     array[:] = values
     return array
@@ -391,7 +638,7 @@ def _stack(values: Any, name: str) -> np.ndarray:
                 f"and {np.size(record) if size == 'several' else size} in row {row}"
             )
     block = np.array([np.asarray(record) for record in values])
-    mixed = block.dtype.kind in "US"  # NumPy would make texts of the numbers
+    mixed = block.dtype.kind in "USO"  # NumPy would make texts of the numbers
     return np.array([list(record) for record in values], object) if mixed else block
 
 
@@ -464,15 +711,6 @@ def _kind_of_type(kind: type) -> str:
     )
 
 
-def kind_of(values: np.ndarray) -> str:
-    """What a column holds: ``number``, ``text``, ``bool``, ``date``, ... or the type's name."""
-    if values.dtype.kind == "O":
-        return _kind_of_type(type(values.flat[0])) if values.size else "text"
-    return {"b": "bool", "M": "date", "m": "duration", "c": "complex"}.get(
-        values.dtype.kind, "number"
-    )
-
-
 def refuse_mixed(values: np.ndarray, name: str) -> None:
     """Refuse values of several types, showing two that would be confused."""
     examples: dict[str, Any] = {}
@@ -489,25 +727,36 @@ def refuse_mixed(values: np.ndarray, name: str) -> None:
     )
 
 
-def factorise(values: np.ndarray) -> tuple[list[Any], np.ndarray]:
+def _factorise(values: np.ndarray) -> tuple[list[Any], np.ndarray]:
     """Distinct values as sorted Python scalars, and the position of each value among them."""
     if values.dtype.kind in "iu" and (found := _factorise_dense(values)) is not None:
         return found
-    if values.dtype.kind != "O":
-        distinct, inverse = np.unique(values, return_inverse=True)
-        if values.dtype.kind == "M":  # finer dates have no Python scalar
-            distinct = distinct.astype("datetime64[us]")
-        whole = values.dtype.kind == "f" and bool(np.all(distinct == np.round(distinct)))
-        whole = whole and bool(np.all(np.isfinite(distinct)))
-        return [int(x) if whole else x for x in distinct.tolist()], inverse
-    try:
-        labels = in_order(dict.fromkeys(values))
-    except TypeError:
-        kind = _kind_of_type(type(values[0]))
-        raise ValueError(f"expected single values, got {kind} such as {show(values[0])}") from None
-    position = {label: i for i, label in enumerate(labels)}
-    inverse = np.fromiter((position[x] for x in values), np.intp, len(values))
-    return [str(x) if isinstance(x, str) else x for x in labels], inverse
+    if values.dtype.kind == "O":
+        return _used(*_counted(values))
+    distinct, inverse = np.unique(values, return_inverse=True)
+    if values.dtype.kind == "M":  # finer dates have no Python scalar
+        distinct = distinct.astype("datetime64[us]")
+    whole = values.dtype.kind == "f" and bool(np.all(distinct == np.round(distinct)))
+    whole = whole and bool(np.all(np.isfinite(distinct)))
+    return [int(x) if whole else x for x in distinct.tolist()], inverse
+
+
+def _counted(values: np.ndarray) -> tuple[list[Any], np.ndarray]:
+    """Distinct objects in order of appearance, and which of them each value is."""
+    place: dict[Any, int] = defaultdict()
+    place.default_factory = place.__len__
+    inverse = np.fromiter(map(place.__getitem__, values), np.int32, len(values))
+    return list(place), inverse
+
+
+def _used(labels: Sequence[Any], inverse: np.ndarray) -> tuple[list[Any], np.ndarray]:
+    """The labels that occur, in order, and which of them each value is."""
+    used = np.flatnonzero(np.bincount(inverse, minlength=len(labels))).tolist()
+    with contextlib.suppress(TypeError):  # labels without an order stay as they appeared
+        used = sorted(used, key=labels.__getitem__)
+    place = np.zeros(len(labels), np.intp)
+    place[used] = np.arange(len(used))
+    return [labels[i] for i in used], place[inverse]
 
 
 def _factorise_dense(values: np.ndarray) -> tuple[list[Any], np.ndarray] | None:

@@ -23,7 +23,7 @@ import numpy as np
 
 from jgram.counted import Counted, count, merge, objects, recode, row_keys
 from jgram.data.bins import quantile_bins
-from jgram.data.columns import DROP_HINT, column, drop_missing, factorise
+from jgram.data.columns import DROP_HINT, column, drop_missing
 from jgram.data.files import Reading, batches, opened, parsed, select
 
 __all__ = ["coded_batches", "count_batches", "count_files", "locate", "quantile_edges"]
@@ -257,7 +257,7 @@ def _of_arrow(array: Any, name: str, path: Any, seen: dict[str, Any]) -> Any:
     known = seen.get(name)
     if known is None or not known[0].equals(array.dictionary):
         given = column(array.dictionary, name)
-        distinct, inverse = factorise(given.values)
+        distinct, inverse = given.factors
         place = np.full(len(given.present) + 1, -1, np.int32)
         place[:-1][given.present] = inverse
         plain = bool((np.sort(place[:-1]) == np.arange(len(place) - 1)).all())
@@ -365,7 +365,7 @@ def _labelled(raw: Counted, reading: Reading, source: Any, *, text: bool) -> Cou
         if text and name not in reading.edges:
             values = parsed(list(given), name, reading)
         read = column(values, name)
-        labels[name], inverse = factorise(read.values)
+        labels[name], inverse = read.factors
         codes[name] = np.full(len(given) + 1, -1, np.int32)
         codes[name][:-1][read.present] = inverse
         places[name] = dict(zip(given, codes[name][:-1].tolist(), strict=True))

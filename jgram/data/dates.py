@@ -2,13 +2,11 @@
 
 import datetime
 import re
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from jgram.data.columns import Column, column, factorise, kind_of, refuse_missing, show
-
-__all__ = ["as_dates", "as_seconds", "is_measured", "moments"]
+__all__ = ["moments", "seconds"]
 
 WORDS_FOR_MISSING = frozenset(["", "na", "n/a", "#n/a", "nan", "null", "none", "<na>", ".", "-"])
 _DATE = re.compile(
@@ -19,104 +17,61 @@ _DATE = re.compile(
 _ORDERS = ("Ymd", "dmY", "mdY")
 
 
-def as_dates(given: Column, name: str) -> Column:
-    """A column of texts that are dates as dates; any other column as it is.
+def moments(texts: Sequence[str], name: str, row: Callable[[int], int] = int) -> np.ndarray | None:
+    """Texts that are dates as ``datetime64[us]``; ``None`` where they are no dates.
 
-    ``2009-05-01`` (``/`` too, without a day too), ``1.5.2009``, and ``5/1/2009`` where some cell
+    ``2009-05-01`` (``/`` too, without a day too), ``1.5.2009``, and ``5/1/2009`` where some text
     says which is the month; each with a time of day or none, in UTC where it names a zone. Words
-    for a missing value are missing.
+    for a missing value become ``NaT``.
 
     Args:
-        given: The column.
-        name: What error messages call it.
+        texts: Distinct texts.
+        name: What error messages call their column.
+        row: The row of the input that a text stands in, by its position.
 
     Returns:
-        A column of ``datetime64[us]``, or the one given.
+        As many dates, or ``None``.
 
     Raises:
-        ValueError: Dates that can be read in two ways, or of several kinds; a few cells that are
+        ValueError: Dates that can be read in two ways, or of several kinds; a few texts that are
             none among many that are.
 
     Example:
-        >>> from jgram.data.columns import column
-        >>> as_dates(column(["1.5.2009", "12.4.2009"], "day"), "day").values
-        array(['2009-05-01T00:00:00.000000', '2009-04-12T00:00:00.000000'],
-              dtype='datetime64[us]')
+        >>> moments(["1.5.2009", "12.4.2009"], "day").astype("datetime64[D]")
+        array(['2009-05-01', '2009-04-12'], dtype='datetime64[D]')
     """
-    if kind_of(given.values) != "text" or not given.values.size:
-        return given
-    texts, codes = factorise(given.values)
     cells = [text for text in texts if text.strip().casefold() not in WORDS_FOR_MISSING]
     if not cells or not any(map(_DATE.fullmatch, map(str.strip, cells[:10]))):
-        return given
+        return None
     read = {order: {x: date for x in cells if (date := _read(x, order))} for order in _ORDERS}
     if 10 * len({text for dates in read.values() for text in dates}) < 9 * len(cells):
-        return given
+        return None
     dates = max(read.values(), key=len)
     if other := next((text for text in cells if text not in dates), None):
-        row = given.row(np.argmax(codes == texts.index(other)))
         raise ValueError(
-            f"{name}: expected dates of one kind such as {show(next(iter(dates)))}, got "
-            f"{show(other)} in row {row}: write all as 2009-05-31, or make it missing"
+            f"{name}: expected dates of one kind such as {next(iter(dates))!r}, got {other!r} in "
+            f"row {row(list(texts).index(other))}: write all as 2009-05-31, or make it missing"
         )
     if len(read["dmY"]) == len(read["mdY"]) and read["dmY"] != read["mdY"]:
         differ = [text for text in cells if read["dmY"][text] != read["mdY"][text]]
         raise ValueError(
-            f"{name}: expected dates that can be read in one way, got {show(differ[0])} and "
-            f"{show(differ[-1])}, with the day or the month first: write them as 2009-05-31"
+            f"{name}: expected dates that can be read in one way, got {differ[0]!r} and "
+            f"{differ[-1]!r}, with the day or the month first: write them as 2009-05-31"
         )
     if len({date.tzinfo is None for date in dates.values()}) > 1:
         raise ValueError(f"{name}: expected all dates or none with a time zone, got both")
-    moments = np.array([_moment(dates.get(text)) for text in texts], "datetime64[us]")[codes]
-    present = given.present.copy()
-    present[present] = ~np.isnat(moments)
-    return Column(moments[~np.isnat(moments)], present)
+    return np.array([_moment(dates.get(text)) for text in texts], "datetime64[us]")
 
 
-def is_measured(given: Column, name: str) -> bool:
-    """Whether a column holds numbers, dates or times rather than categories."""
-    measured = ("number", "date", "duration")
-    return kind_of(as_dates(given, name).values) in measured and not given.declared
-
-
-def as_seconds(values: np.ndarray, name: str) -> np.ndarray:
-    """Dates and durations of any kind in seconds since the first of them; numbers as they are."""
+def seconds(values: np.ndarray, name: str) -> np.ndarray:
+    """Dates or durations of any type in seconds since the first of them."""
     if values.dtype.kind in "mM":
         return (values - values.min()) / np.timedelta64(1, "s") if values.size else values
-    if kind_of(values) not in ("date", "duration"):
-        return values
     starts = [getattr(value, "start_time", value) for value in values]  # of pandas periods
     try:
         return np.array([(start - starts[0]).total_seconds() for start in starts])
     except TypeError:
         raise ValueError(f"{name}: expected dates of one kind, got several") from None
-
-
-def moments(data: Any, name: str) -> np.ndarray:
-    """What records are put in order of time by: numbers, dates, or texts of one form.
-
-    Texts such as ``2009Q1`` or ``t007``, all of one length and with the same letters, are in the
-    order of time as they stand; any others are not.
-
-    Raises:
-        ValueError: Missing values, dates that can be read in two ways, other texts.
-
-    Example:
-        >>> moments(["1.5.2009", "12.4.2009"], "day").argsort()
-        array([1, 0])
-    """
-    given = as_dates(column(data, name), name)
-    refuse_missing(given, name, "values")
-    if is_measured(given, name):
-        return as_seconds(given.values, name)
-    labels, codes = factorise(given.values)
-    forms = {re.sub(r"\d", "0", str(label)) for label in labels}
-    if len(forms) > 1 or re.fullmatch(r"0?0\D0?0\D00.*", forms.pop()):
-        raise ValueError(
-            f"{name}: expected numbers or dates to put records in order of time, got "
-            f"{show(labels[0])}: write dates as 2009-05-31"
-        )
-    return codes
 
 
 def _read(text: str, order: str) -> datetime.datetime | None:

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from jgram.data.columns import cells
+from jgram.data.columns import read
 from jgram.data.text import find_separator, open_text, parse_cells, text_rows
 
 __all__ = [
@@ -448,5 +448,6 @@ def _shared(batch: dict[str, list[str]]) -> dict[str, list[str]]:
 
 
 def _block(column: Any, name: str) -> np.ndarray:
-    values, present = cells(column, name)
+    block = read(column, name)
+    values, present = block.values, block.present
     return values if present.all() else np.ma.array(values, mask=~present)

@@ -19,17 +19,15 @@ from jgram.data.columns import (
     Column,
     check_aligned,
     column,
-    factorise,
     in_order,
     is_missing,
-    kind_of,
     listing,
     named_columns,
-    narrow,
-    refuse_missing,
+    read,
+    refuse_mixed,
     show,
 )
-from jgram.data.observations import check_observations, numbers_as_text
+from jgram.data.observations import check_observations, refuse_numbers_as_text
 
 __all__ = [
     "EncodedLabels",
@@ -188,12 +186,13 @@ def check_soft_labels(
         >>> check_soft_labels([[0.9, 0.1], [0.2, 0.8]]).shape
         (2, 2)
     """
-    if np.shape(x_hat)[1:] == (1,):
+    given = read(x_hat, name)
+    if given.present.shape[1:] == (1,):
         raise ValueError(
             f"{name}: expected labels [n], or probabilities [n, d] of two classes or more, got "
-            f"shape {np.shape(x_hat)}: take its only column, [:, 0]"
+            f"shape {given.present.shape}: take its only column, [:, 0]"
         )
-    values = check_observations(x_hat, name=name, kind="probability").values
+    values = check_observations(given, name=name, kind="probability").values
     if num_classes not in (None, values.shape[1]):
         raise ValueError(
             f"{name}: expected one column per class, {num_classes}, got {values.shape[1]}"
@@ -261,49 +260,40 @@ def _encode(
     if missing not in get_args(Missing):
         raise ValueError(f"missing: expected 'raise', 'drop' or 'keep', got {missing!r}")
     n = check_aligned(reports)
-    columns = {name: column(labels, name) for name, labels in reports.items()}
+    columns = {name: column(labels, str(name)) for name, labels in reports.items()}
     if n == 0:
         raise ValueError(f"{next(iter(columns))}: expected at least one label, got none")
     keep = np.ones(n, bool)
-    for name, labels in columns.items():
+    for labels in columns.values():
         if missing == "raise":
-            refuse_missing(labels, name, "labels")
-        _refuse_unlike_labels(labels, name)
+            labels.refuse_missing("labels")
+        _refuse_unlike_labels(labels)
         if missing == "drop":
             keep &= labels.present
-    if not (keep.any() and any(labels.present.any() for labels in columns.values())):
+    used = [labels for labels in columns.values() if labels.values.size]
+    if not (keep.any() and used):
         raise ValueError(f"{', '.join(columns)}: every one of the {n} records lacks a label")
-    kinds = {kind_of(labels.values) for labels in columns.values() if labels.values.size}
+    kinds = {labels.kind for labels in used}
     if len(kinds) > 1:
-        together = np.concatenate([labels.values.astype(object) for labels in columns.values()])
-        narrow(together, ", ".join(columns))  # raises
-
-    factors = {name: _factorise(labels, name) for name, labels in columns.items()}
+        together = np.concatenate([labels.values.astype(object) for labels in used])
+        refuse_mixed(together, ", ".join(columns))
     if not identifiers:
-        for name, (labels, _) in factors.items():
-            copies = columns[name].present if weights is None else weights[columns[name].present]
-            _refuse_identifiers(labels, int(copies.sum()), name)
-    seen = in_order(dict.fromkeys(label for labels, _ in factors.values() for label in labels))
+        for labels in columns.values():
+            copies = labels.present if weights is None else weights[labels.present]
+            _refuse_identifiers(labels, int(copies.sum()))
+    seen = in_order(dict.fromkeys(label for labels in used for label in labels.factors[0]))
     declared = dict.fromkeys(label for labels in columns.values() for label in labels.declared)
     order = _class_order(
         seen, tuple(declared), classes, num_classes, abstain, numeric=kinds == {"number"}
     )
     code_of = {label: code for code, label in enumerate(order)}
     codes = {}
-    for name, (labels, inverse) in factors.items():
-        _refuse_unknown(labels, inverse, columns[name], name, code_of, classes is not None)
-        full = np.full(n, -1, np.int32)
-        full[columns[name].present] = np.array([code_of[x] for x in labels], int)[inverse]
-        codes[name] = full[keep]
+    for name, labels in columns.items():
+        _refuse_unknown(labels, code_of, classes is not None)
+        places = [code_of[label] for label in labels.factors[0]]
+        codes[name] = np.array([*places, -1], np.int32)[labels.codes[keep]]
     warnings = (*look_alikes(order), *look_alikes(codes, "reports"))
     return EncodedReports(codes, order, np.flatnonzero(keep), warnings)
-
-
-def _factorise(labels: Column, name: str) -> tuple[list[Any], np.ndarray]:
-    try:
-        return factorise(labels.values)
-    except ValueError as error:
-        raise ValueError(f"{name}: {error}") from None
 
 
 def _class_order(
@@ -350,39 +340,33 @@ def _is_positive(number: Any) -> bool:
         return False
 
 
-def _refuse_unlike_labels(labels: Column, name: str) -> None:
+def _refuse_unlike_labels(given: Column) -> None:
     """Refuse numbers with fractions, and what is no label at all."""
-    kind = kind_of(labels.values)
-    if kind in ("lists", "records", "set", "complex") and labels.values.size:
+    name, values = given.name, given.values
+    if given.kind in ("lists", "records", "set", "complex") and values.size:
         raise ValueError(
-            f"{name}: expected one class label a record, got {kind} such as "
-            f"{show(labels.values[0])} in row {labels.row(0)}"
+            f"{name}: expected one class label a record, got {given.kind} such as "
+            f"{show(values[0])} in row {given.row(0)}"
         )
-    if labels.values.dtype.kind != "f":
+    if values.dtype.kind != "f":
         return
-    if (large := np.abs(labels.values.astype(float)) >= EXACT).any():
+    if (large := np.isfinite(values) & (np.abs(values.astype(float)) >= EXACT)).any():
         bad = int(np.argmax(large))
         raise ValueError(
-            f"{name}: expected class labels, got {labels.values[bad]:.0f} in row {labels.row(bad)} "
+            f"{name}: expected class labels, got {values[bad]:.0f} in row {given.row(bad)} "
             "as a float, which may stand for several: read the column as integers or text"
         )
-    whole = np.isfinite(labels.values) & (labels.values == np.round(labels.values))
+    whole = np.isfinite(values) & (values == np.round(values))
     if not whole.all():
         bad = int(np.argmin(whole))
         raise ValueError(
-            f"{name}: expected class labels, got {labels.values[bad]:g} in row {labels.row(bad)}: "
+            f"{name}: expected class labels, got {values[bad]:g} in row {given.row(bad)}: "
             "put numeric reports into bins (jgram.data.quantile_bins, --bins 4)"
         )
 
 
-def _refuse_unknown(
-    labels: list[Any],
-    inverse: np.ndarray,
-    given: Column,
-    name: str,
-    code_of: Mapping[Any, int],
-    listed: bool,
-) -> None:
+def _refuse_unknown(given: Column, code_of: Mapping[Any, int], listed: bool) -> None:
+    labels, inverse = given.factors
     unknown = [i for i, label in enumerate(labels) if label not in code_of]
     if not unknown:
         return
@@ -400,25 +384,24 @@ def _refuse_unknown(
     else:
         hint = ": labels are 0-based: raise num_classes, or list every label in classes="
     raise ValueError(
-        f"{name}: expected labels among {listing(code_of)}, got {show(label)} in row {row} "
+        f"{given.name}: expected labels among {listing(code_of)}, got {show(label)} in row {row} "
         f"({count} such record{'s' * (count != 1)}){hint}"
     )
 
 
-def _refuse_identifiers(labels: list[Any], n: int, name: str) -> None:
+def _refuse_identifiers(given: Column, n: int) -> None:
     """Refuse a column that cannot be a report, before anything is computed."""
-    if (text := numbers_as_text(labels, n)) is not None:
+    refuse_numbers_as_text(
+        given, n, "class labels", "convert the column, and put it into bins (--bins 4)"
+    )
+    size = len(given.factors[0])
+    if size == n > _FEW_RECORDS:
         raise ValueError(
-            f"{name}: expected class labels, got {text!r}, a number written as text: convert the "
-            "column, and put it into bins (--bins 4)"
+            f"{given.name}: expected class labels, got {n} different ones in {n} records: every "
+            "record is its own class: an identifier?"
         )
-    if len(labels) == n > _FEW_RECORDS:
+    if size > _MOST_CLASSES:
         raise ValueError(
-            f"{name}: expected class labels, got {n} different ones in {n} records: every record "
-            "is its own class: an identifier?"
-        )
-    if len(labels) > _MOST_CLASSES:
-        raise ValueError(
-            f"{name}: expected class labels, at most {_MOST_CLASSES} classes, got {len(labels)} in "
+            f"{given.name}: expected class labels, at most {_MOST_CLASSES} classes, got {size} in "
             f"{n} records: an identifier, or numbers to put into bins (--bins 4)?"
         )

@@ -4,30 +4,23 @@
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
 
+from jgram.counted import fold, row_keys
 from jgram.data.columns import (
-    DROP_HINT,
     Column,
-    block_columns,
-    cells,
     check_aligned,
-    column,
-    factorise,
-    kind_of,
     listing,
     named_columns,
-    narrow,
-    refuse_missing,
+    read_table,
     show,
 )
-from jgram.data.dates import as_dates, as_seconds, is_measured
 
-__all__ = ["Kind", "Observations", "check_observations"]
+__all__ = ["Kind", "Observations", "check_observations", "find_leaks"]
 
 Kind = Literal["categorical", "numeric", "probability"]
 
@@ -89,22 +82,23 @@ def check_observations(
     """
     if kind not in ("auto", *get_args(Kind)):
         raise ValueError(f"kind: expected auto, {', '.join(get_args(Kind))}, got {kind!r}")
-    columns = named_columns(y, name)
-    if check_aligned(columns) == 0:
+    named = named_columns(y, name)
+    if check_aligned(named) == 0:
         raise ValueError(f"{name}: expected at least one record, got none")
+    columns = read_table(named, name)
     if kind == "auto":
         kind = _detect_kind(columns, records)
     title = listing(columns, quote=False)
     if kind == "categorical":
         return _categorical(columns, title, records)
-    blocks = {label: numeric(data, label) for label, data in columns.items()}
-    names = tuple(part for label, block in blocks.items() for part in part_names(label, block))
+    blocks = [numeric(given) for given in columns.values()]
+    names = tuple(part for given in columns.values() for part in given.part_names)
     if not names:
         raise ValueError(f"{title}: expected at least one column, got none")
     values = (
-        next(iter(blocks.values()))
+        blocks[0]
         if list(columns) == [name]
-        else np.column_stack([block.reshape(len(block), -1) for block in blocks.values()])
+        else np.column_stack([block.reshape(len(block), -1) for block in blocks])
     )
     if kind == "probability":
         _refuse_improbable(values, title)
@@ -114,57 +108,86 @@ def check_observations(
     return Observations(values, kind, names, (warning,) if constant else ())
 
 
-def numeric(data: Any, name: str) -> np.ndarray:
+def numeric(given: Column) -> np.ndarray:
     """A column ``[n]`` or block ``[n, ...]`` as finite floats; missing cells are refused."""
-    values, present = cells(data, name)
-    if values.ndim == 1:
-        given = as_dates(column(data, name), name)
-        refuse_missing(given, name, "values")
-        values = as_seconds(given.values, name)
-    elif not present.all():
-        part, row = _first(~present, name)
-        raise ValueError(
-            f"{part}: {np.sum(~present)} values missing (first in row {row}): {DROP_HINT}"
-        )
-    else:
-        values = narrow(values, name)
+    given.dated.refuse_missing()
+    values = given.numbers
     if values.dtype.kind not in "biuf":
         got = show(values.flat[0]) if values.size else "an empty array"
         raise ValueError(
-            f"{name}: expected numbers, got {got}: use --kernel delta for categories, or say how "
-            "the file writes numbers (--thousands, --decimal)"
+            f"{given.name}: expected numbers, got {got}: use --kernel delta for categories, or say "
+            "how the file writes numbers (--thousands, --decimal)"
         )
     values = values.astype(np.float32 if values.dtype in (np.float16, np.float32) else np.float64)
     large = np.abs(values) > _LARGEST
     if large.any():
-        part, row = _first(large, name)
+        record, part = divmod(int(np.argmax(large)), large[0].size)
         raise ValueError(
-            f"{part}: expected finite numbers up to {_LARGEST:g}, got {values[large][0]:g} in row "
-            f"{row}: correct, drop or rescale"
+            f"{given.part_names[part]}: expected finite numbers up to {_LARGEST:g}, got "
+            f"{values[large][0]:g} in row {given.row(record)}: correct, drop or rescale"
         )
     return values
 
 
-def part_names(name: str, block: np.ndarray) -> list[str]:
-    """What messages call the columns of a block."""
-    if block.ndim == 1:
-        return [name]
-    return [f"{name}[{', '.join(map(str, index))}]" for index in np.ndindex(block.shape[1:])]
+def find_leaks(
+    reports: Mapping[str, np.ndarray], y: Any, *, name: str = "y"
+) -> tuple[tuple[str, str], ...]:
+    """Columns of the observations that equal a report, up to the names of the classes.
+
+    A report copied into the observations scores best whatever it says. Here a column equals a
+    report where each of its values goes with one class and each class with one value, over all
+    records in which both are present.
+
+    Args:
+        reports: Name to codes int ``[n]``, -1 where missing; soft reports are not compared.
+        y: Observations of the same records, in any container.
+        name: What messages call the observations.
+
+    Returns:
+        Pairs of a report and a column.
+
+    Example:
+        >>> find_leaks({"ann": np.array([0, 1, 1])}, {"age": [3, 4, 5], "note": ["n", "y", "y"]})
+        (('ann', 'note'),)
+    """
+    found = []
+    labels_of = {report: np.asarray(x) for report, x in reports.items() if np.ndim(x) == 1}
+    # A copy has as many values as the report has classes, and others only where it has no label.
+    most = max((int(np.max(x)) + 1 + int(np.sum(x < 0)) for x in labels_of.values()), default=0)
+    for part in (part for given in read_table(y, name).values() for part in given.parts):
+        some = part.values[: 4 * most + 4]
+        if some.dtype.kind in "iuf" and len(np.unique(some)) > most:
+            continue  # a report has no so many classes
+        size = len(part.factors[0])
+        found += [
+            (report, part.name)
+            for report, labels in labels_of.items()
+            if size <= most and _same([labels, part.codes], [int(labels.max()) + 1, size])
+        ]
+    return tuple(found)
 
 
-def numbers_as_text(distinct: Sequence[Any], n: float | int) -> str | None:
-    """An example where ``n`` cells of text are numbers, ``1.5``, ``19.1%`` or ``€ 1,50``.
+def refuse_numbers_as_text(
+    given: Column,
+    n: float | int,
+    what: str = "categories or numbers",
+    fix: str = "convert the column to numbers",
+) -> None:
+    """Refuse ``n`` cells of text that are numbers, ``1.5``, ``19.1%`` or ``€ 1,50``.
 
     Whole numbers are codes, and a few numbers that repeat may be names.
     """
-    if not all(isinstance(text, str) for text in distinct):
-        return None
-    texts = [text.strip() for text in distinct]
+    if given.kind != "text":
+        return
+    texts = [text.strip() for text in given.factors[0]]
     if (len(texts) <= 20 and 2 * len(texts) <= n) or len(texts) < 3:
-        return None
+        return
     if not all(_NUMBER_WITH_SIGNS.fullmatch(text) for text in texts):
-        return None
-    return next((text for text in texts if not text.lstrip("+-").isdigit()), None)
+        return
+    if text := next((text for text in texts if not text.lstrip("+-").isdigit()), None):
+        raise ValueError(
+            f"{given.name}: expected {what}, got {text!r}, a number written as text: {fix}"
+        )
 
 
 def hardly_repeats(distinct: Sequence[Any], n: float | int) -> bool:
@@ -175,24 +198,27 @@ def hardly_repeats(distinct: Sequence[Any], n: float | int) -> bool:
 # --------------------------------------------------------------------------------------------
 
 
+def _same(codes: list[np.ndarray], sizes: list[int]) -> bool:
+    """Whether each code of one column goes with one code of the other, where both have one."""
+    pairs, _ = fold(codes, sizes)
+    pairs = pairs[(pairs >= 0).all(axis=1)]
+    classes = len(np.unique(pairs[:, 0]))
+    return 2 <= classes == len(pairs) == len(np.unique(pairs[:, 1]))
+
+
 def _detect_kind(
-    columns: Mapping[str, Any], records: float | None
+    columns: Mapping[str, Column], records: float | int | None
 ) -> Literal["categorical", "numeric"]:
     kinds: dict[bool, str] = {}
-    for label, given in _parts(columns):
-        values = given.values
-        if kind_of(values) == "complex":
+    for label, given in columns.items():
+        if given.kind == "complex":
             raise ValueError(
-                f"{label}: expected numbers or categories, got the complex {show(values.flat[0])}: "
-                "pass the real and imaginary parts as two columns"
+                f"{label}: expected numbers or categories, got the complex "
+                f"{show(given.values.flat[0])}: pass the real and imaginary parts as two columns"
             )
-        measured = is_measured(given, label)
-        if not measured and (text := numbers_as_text(*_texts(values, records))) is not None:
-            raise ValueError(
-                f"{label}: expected categories or numbers, got {text!r}, a number written as text: "
-                "convert the column to numbers"
-            )
-        kinds.setdefault(measured, label)
+        if not given.measured:
+            refuse_numbers_as_text(given, len(given.values) if records is None else records)
+        kinds.setdefault(given.measured, label)
     if len(kinds) > 1:
         raise ValueError(
             f"{kinds[False]}: cannot mix categories with the numbers of {kinds[True]}: bin the "
@@ -201,50 +227,25 @@ def _detect_kind(
     return "numeric" if True in kinds else "categorical"
 
 
-def _parts(columns: Mapping[str, Any]) -> Iterator[tuple[str, Column]]:
-    """Columns ``[n]``, those of object blocks one by one, and blocks of one dtype as they are."""
-    for label, data in columns.items():
-        values, present = cells(data, label)
-        if values.ndim == 1:
-            yield label, column(data, label)
-        elif values.dtype.kind == "O":
-            names, parts = part_names(label, values), block_columns(values, present)
-            yield from ((name, column(part, name)) for name, part in zip(names, parts, strict=True))
-        else:
-            yield label, Column(values, present)
-
-
-def _texts(values: np.ndarray, records: float | None) -> tuple[list[Any], float | int]:
-    texts = list(dict.fromkeys(values.flat)) if kind_of(values) == "text" else []
-    return texts, values.size if records is None else records
-
-
-def _categorical(columns: Mapping[str, Any], name: str, records: float | None) -> Observations:
-    factors = []
-    for label, data in columns.items():
-        array, present = cells(data, label)
-        if array.ndim > 2:
-            raise ValueError(f"{label}: expected outcomes [n] or [n, k], got shape {array.shape}")
-        parts = [data] if array.ndim == 1 else block_columns(array, present)
-        for part, part_name in zip(parts, part_names(label, array), strict=True):
-            given = column(part, part_name)
-            refuse_missing(given, part_name, "values")
-            infinite = given.values.dtype.kind == "f" and np.isinf(given.values)
-            if np.any(infinite):
-                raise ValueError(
-                    f"{part_name}: expected finite outcomes, got {given.values[infinite][0]:g} in "
-                    f"row {given.row(np.argmax(infinite))}: correct or drop"
-                )
-            factors.append(factorise(given.values))
-    if not factors:
+def _categorical(columns: Mapping[str, Column], name: str, records: float | None) -> Observations:
+    for given in columns.values():
+        if given.present.ndim > 2:
+            raise ValueError(
+                f"{given.name}: expected outcomes [n] or [n, k], got shape {given.present.shape}"
+            )
+    parts = [part for given in columns.values() for part in given.parts]
+    if not parts:
         raise ValueError(f"{name}: expected at least one column, got none")
-    outcomes, codes = factors[0]
-    if len(factors) > 1:
-        joint, codes = np.unique(
-            np.column_stack([inverse for _, inverse in factors]), axis=0, return_inverse=True
-        )
-        labels = [labels for labels, _ in factors]
-        outcomes = [tuple(labels[j][code] for j, code in enumerate(row)) for row in joint]
+    for part in parts:
+        part.refuse_missing()
+        if part.values.dtype.kind == "f" and (infinite := np.isinf(part.values)).any():
+            raise ValueError(
+                f"{part.name}: expected finite outcomes, got {part.values[infinite][0]:g} in "
+                f"row {part.row(np.argmax(infinite))}: correct or drop"
+            )
+    outcomes, codes = parts[0].factors[0], parts[0].codes
+    if len(parts) > 1:
+        outcomes, codes = _joint(parts)
     warnings = ()
     size = len(codes) if records is None else records
     if len(outcomes) == 1:
@@ -254,13 +255,24 @@ def _categorical(columns: Mapping[str, Any], name: str, records: float | None) -
             f"{name}: {len(outcomes)} distinct outcomes in {size:g} records hardly repeat: "
             "bin numbers (--bins 4) or use a kernel for numbers",
         )
-    return Observations(codes.astype(np.int32).ravel(), "categorical", tuple(outcomes), warnings)
+    return Observations(codes, "categorical", tuple(outcomes), warnings)
 
 
-def _first(flags: np.ndarray, name: str) -> tuple[str, int]:
-    """The name of the column, and the row, of the first flag."""
-    row, position = divmod(int(np.argmax(flags)), flags[0].size)
-    return part_names(name, flags)[position], row
+def _joint(parts: Sequence[Column]) -> tuple[list[Any], np.ndarray]:
+    """Joint outcomes of complete columns in lexicographic order, and which each record has."""
+    sizes = [len(part.factors[0]) for part in parts]
+    try:
+        keys = row_keys([part.codes for part in parts], sizes)
+    except ValueError:  # too many combinations for one number
+        keys = np.stack([part.codes for part in parts], axis=1)
+        rows, codes = np.unique(keys, axis=0, return_inverse=True)
+    else:
+        found, codes = Column("", keys, np.ones(len(keys), bool)).factors
+        rows = np.stack(np.unravel_index(found, [size + 1 for size in sizes]), axis=1) - 1
+    outcomes = [
+        tuple(part.factors[0][code] for part, code in zip(parts, row, strict=True)) for row in rows
+    ]
+    return outcomes, codes.astype(np.int32).ravel()
 
 
 def _refuse_improbable(values: np.ndarray, name: str) -> None:

@@ -14,22 +14,9 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from jgram.data.columns import (
-    Column,
-    block_columns,
-    cells,
-    check_aligned,
-    column,
-    factorise,
-    kind_of,
-    listing,
-    named_columns,
-    narrow,
-    show,
-)
-from jgram.data.dates import as_dates, as_seconds, is_measured
+from jgram.data.columns import Column, check_aligned, listing, named_columns, read_table, show
 from jgram.data.labels import look_alikes
-from jgram.data.observations import hardly_repeats, numbers_as_text, numeric, part_names
+from jgram.data.observations import hardly_repeats, numeric, refuse_numbers_as_text
 
 __all__ = ["ColumnKind", "PreparedTable", "Scale", "prepare_table"]
 
@@ -104,53 +91,47 @@ def prepare_table(
     """
     if scale not in get_args(Scale):
         raise ValueError(f"scale: expected {_or(get_args(Scale))}, got {scale!r}")
-    columns = _split(named_columns(y, name), name)
-    n = check_aligned(columns)
+    named = named_columns(y, name)
+    n = check_aligned(named)
     if n == 0:
         raise ValueError(f"{name}: expected at least one record, got none")
+    columns = read_table(named, name)
     asked = _checked_kinds(kinds or {}, columns)
     counts = {"number": 0, "category": 0, "block": 0}
     warnings = list(look_alikes(columns, "columns"))
     parts: list[tuple[list[str], np.ndarray]] = []
     blocks: list[tuple[list[str], np.ndarray]] = []
     left_out: dict[str, str] = {}
-    for label, data in columns.items():
+    for label, given in columns.items():
         if asked.get(label) == "ignore":
             continue
-        if cells(data, label).values.ndim > 1:
-            values = numeric(data, label).reshape(n, -1).astype(float)
-            if values.shape[1] == 0:
-                left_out[label] = "has no columns"
-                continue
-            blocks.append((part_names(label, values), values))
-            warnings += _uneven(values, label)
-            counts["block"] += 1
-            continue
-        given = column(data, label)
-        kind = asked.get(label) or _kind(given, label)
-        given = as_dates(given, label) if kind == "number" else given
-        reason = _reason(given, label, kind, asked=label in asked, alone=len(columns) == 1)
+        kind = "block" if given.is_block else asked.get(label) or _kind(given)
+        reason = _reason(given, kind, asked=label in asked, alone=len(columns) == 1)
         if reason is not None:
             left_out[label] = reason
             continue
-        if kind == "number":
-            parts.append(_number(given, label, scale))
-            warnings += [] if label in asked else _maybe_category(given, label)
-        else:
-            parts.append(_category(given, label))
-            warnings += _hardly_repeats(given, label)
-        warnings += _much_missing(given, label)
         counts[kind] += 1
+        if kind == "block":
+            values = numeric(given).reshape(n, -1).astype(float)
+            blocks.append((given.part_names, values))
+            warnings += _uneven(values, given)
+            continue
+        if kind == "number":
+            parts.append(_number(given.dated, scale))
+            warnings += [] if label in asked else _maybe_category(given)
+        else:
+            parts.append(_category(given))
+            warnings += _hardly_repeats(given)
+        warnings += _much_missing(given)
     if not parts and not blocks:
         reasons = "; ".join(f"{label} {reason}" for label, reason in left_out.items())
         raise ValueError(f"{name}: expected a column that says something, got none: {reasons}")
     warnings = [
         f"{label} is left out: it {reason}" for label, reason in left_out.items()
     ] + warnings
-    names = [part for group, _ in (*parts, *blocks) for part in group]
     return PreparedTable(
         points=np.column_stack([values for _, values in (*parts, *blocks)]),
-        names=tuple(names),
+        names=tuple(part for group, _ in (*parts, *blocks) for part in group),
         table_width=sum(len(group) for group, _ in parts),
         description=_describe(counts, blocks, scale),
         warnings=tuple(warnings),
@@ -158,26 +139,6 @@ def prepare_table(
 
 
 # Kinds --------------------------------------------------------------------------------------
-
-
-def _split(columns: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Blocks of objects that are not all numbers become columns of their own."""
-    found: dict[str, Any] = {}
-    for label, data in columns.items():
-        values, present = cells(data, label)
-        if values.ndim == 2 and values.dtype.kind == "O":
-            try:
-                narrow(values[present], label)
-                mixed = kind_of(values[present]) != "number"
-            except ValueError:
-                mixed = True
-            if mixed:
-                found |= dict(
-                    zip(part_names(label, values), block_columns(values, present), strict=True)
-                )
-                continue
-        found[label] = data
-    return found
 
 
 def _checked_kinds(kinds: Mapping[str, str], columns: Mapping[str, Any]) -> dict[str, str]:
@@ -193,54 +154,49 @@ def _checked_kinds(kinds: Mapping[str, str], columns: Mapping[str, Any]) -> dict
     return dict(kinds)
 
 
-def _kind(given: Column, label: str) -> str:
-    kind = kind_of(given.values)
-    if kind == "complex":
+def _kind(given: Column) -> str:
+    if given.kind == "complex":
         raise ValueError(
-            f"{label}: expected numbers or categories, got the complex {show(given.values[0])}: "
-            "pass the real and imaginary parts as two columns"
+            f"{given.name}: expected numbers or categories, got the complex "
+            f"{show(given.values[0])}: pass the real and imaginary parts as two columns"
         )
-    if kind in ("lists", "records", "set"):
+    if given.kind in ("lists", "records", "set"):
         raise ValueError(
-            f"{label}: expected one value a record, got {kind} such as {show(given.values[0])}"
+            f"{given.name}: expected one value a record, got {given.kind} such as "
+            f"{show(given.values[0])}"
         )
-    return "number" if is_measured(given, label) else "category"
+    return "number" if given.measured else "category"
 
 
-def _reason(given: Column, label: str, kind: str, *, asked: bool, alone: bool) -> str | None:
+def _reason(given: Column, kind: str, *, asked: bool, alone: bool) -> str | None:
     """Why a column is left out, if it is."""
-    values = given.values
-    if not values.size:
+    if kind == "block":
+        return None if given.part_names else "has no columns"
+    given = given.dated if kind == "number" else given
+    n, distinct = len(given.values), given.factors[0]
+    if not n:
         return "holds no value"
-    distinct, counts = _levels(values)
-    if not asked and (text := numbers_as_text(distinct, len(values))) is not None:
-        raise ValueError(
-            f"{label}: expected categories or numbers, got {text!r}, a number written as text: "
-            "convert the column to numbers"
-        )
+    if not asked:
+        refuse_numbers_as_text(given, n)
     if len(distinct) == 1 and given.present.all():
         return f"holds nothing but {show(distinct[0])}"
     if asked:
         return None
-    if kind == "category" and counts.max() == 1 and len(distinct) > 2:
+    if kind == "number":
+        rows = not alone and given.present.all() and _are_row_numbers(given.values)
+        return "numbers the rows (kinds={...: 'number'} keeps it)" if rows else None
+    if 2 < len(distinct) == n:
         return "never repeats a value: an identifier, or text (embed it, and pass the embedding)"
-    if kind == "category" and hardly_repeats(distinct, len(values)):
+    if hardly_repeats(distinct, n):
         return (
-            f"hardly repeats a value, {len(distinct)} different ones in {len(values)} records: an "
+            f"hardly repeats a value, {len(distinct)} different ones in {n} records: an "
             "identifier, or text (embed it, and pass the embedding)"
         )
-    if kind == "category" and len(distinct) > _TOO_MANY_LEVELS:
+    if len(distinct) > _TOO_MANY_LEVELS:
         return f"has {len(distinct)} categories: an identifier (kinds={{...: 'category'}} keeps it)"
-    if kind == "category" and _is_prose(distinct, len(values)):
+    if _is_prose(distinct, n):
         return "is free text: embed it, and pass the embedding as a block"
-    if kind == "number" and not alone and given.present.all() and _are_row_numbers(values):
-        return "numbers the rows (kinds={...: 'number'} keeps it)"
     return None
-
-
-def _levels(values: np.ndarray) -> tuple[list[Any], np.ndarray]:
-    distinct, inverse = factorise(values)
-    return distinct, np.bincount(inverse)
 
 
 def _is_prose(distinct: list[Any], n: int) -> bool:
@@ -258,12 +214,10 @@ def _are_row_numbers(values: np.ndarray) -> bool:
 # Columns ------------------------------------------------------------------------------------
 
 
-def _number(given: Column, label: str, scale: str) -> tuple[list[str], np.ndarray]:
+def _number(given: Column, scale: str) -> tuple[list[str], np.ndarray]:
     """The number, and where it is missing."""
-    values = as_seconds(given.values, label)
-    if values.dtype.kind not in "biufO" or (
-        values.dtype.kind == "O" and kind_of(values) != "number"
-    ):
+    values, label = given.numbers, given.name
+    if values.dtype.kind not in "biufO" or (values.dtype.kind == "O" and given.kind != "number"):
         raise ValueError(f"{label}: expected numbers, got {show(values[0])}")
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         bad = int(np.argmin(np.isfinite(values)))
@@ -272,7 +226,9 @@ def _number(given: Column, label: str, scale: str) -> tuple[list[str], np.ndarra
             "correct it, or make it missing"
         )
     points = np.zeros(len(given.present))
-    points[given.present] = _normal_scores(values) if scale == "rank" else _centred(values)
+    points[given.present] = (
+        _normal_scores(given.factors[1]) if scale == "rank" else _centred(values)
+    )
     if scale != "rank":
         points[~given.present] = np.median(points[given.present])
     if scale != "none":
@@ -285,12 +241,12 @@ def _number(given: Column, label: str, scale: str) -> tuple[list[str], np.ndarra
     return [label, f"{label} missing"], np.column_stack([points, absent])
 
 
-def _normal_scores(values: np.ndarray) -> np.ndarray:
+def _normal_scores(codes: np.ndarray) -> np.ndarray:
     """``Phi^-1((rank - 1/2) / n)`` with the mean rank of ties: exact in units and monotone maps."""
-    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+    counts = np.bincount(codes)
     ranks = np.cumsum(counts) - (counts - 1) / 2
     quantile = NormalDist().inv_cdf
-    return np.array([quantile((rank - 0.5) / len(values)) for rank in ranks])[inverse]
+    return np.array([quantile((rank - 0.5) / len(codes)) for rank in ranks])[codes]
 
 
 def _centred(values: np.ndarray) -> np.ndarray:
@@ -310,12 +266,11 @@ def _standardise(points: np.ndarray) -> np.ndarray:
     return scaled / scaled.std()
 
 
-def _category(given: Column, label: str) -> tuple[list[str], np.ndarray]:
+def _category(given: Column) -> tuple[list[str], np.ndarray]:
     """One-hot codes of mean squared distance 2; missing cells are a category of their own."""
-    levels, inverse = factorise(given.values)
+    label, levels = given.name, given.factors[0]
     names = [f"{label} = {level}" for level in levels]
-    codes = np.full(len(given.present), len(levels))
-    codes[given.present] = inverse
+    codes = np.where(given.present, given.codes, len(levels))
     if not given.present.all():
         names.append(f"{label} missing")
     shares = np.bincount(codes, minlength=len(names)) / len(codes)
@@ -331,40 +286,36 @@ def _category(given: Column, label: str) -> tuple[list[str], np.ndarray]:
 # Words --------------------------------------------------------------------------------------
 
 
-def _maybe_category(given: Column, label: str) -> list[str]:
-    whole = given.values.dtype.kind in "iu" or (
-        given.values.dtype.kind == "f" and not np.any(given.values % 1)
-    )
-    levels = np.unique(given.values) if whole else ()
-    if not 2 < len(levels) <= _FEW_LEVELS:
+def _maybe_category(given: Column) -> list[str]:
+    values = given.values
+    whole = values.dtype.kind in "iu" or (values.dtype.kind == "f" and not np.any(values % 1))
+    if not whole or not 2 < len(given.factors[0]) <= _FEW_LEVELS:
         return []
     return [
-        f"{label} holds {len(levels)} whole numbers and is read as a number: "
-        f"kinds={{{label!r}: 'category'}} if they are codes"
+        f"{given.name} holds {len(given.factors[0])} whole numbers and is read as a number: "
+        f"kinds={{{given.name!r}: 'category'}} if they are codes"
     ]
 
 
-def _hardly_repeats(given: Column, label: str) -> list[str]:
-    distinct = len(_levels(given.values)[0])
-    if 2 * distinct <= len(given.values):
-        return []
-    return [f"{label}: {distinct} categories in {len(given.values)} records hardly repeat"]
+def _hardly_repeats(given: Column) -> list[str]:
+    distinct, n = len(given.factors[0]), len(given.values)
+    few = 2 * distinct > n
+    return [f"{given.name}: {distinct} categories in {n} records hardly repeat"] if few else []
 
 
-def _much_missing(given: Column, label: str) -> list[str]:
+def _much_missing(given: Column) -> list[str]:
     share = float(np.mean(~given.present))
-    return [f"{label}: {share:.0%} of its values are missing"] if share > _MUCH_MISSING else []
+    return [f"{given.name}: {share:.0%} of its values are missing"] if share > _MUCH_MISSING else []
 
 
-def _uneven(values: np.ndarray, label: str) -> list[str]:
+def _uneven(values: np.ndarray, given: Column) -> list[str]:
     spread = values.std(axis=0)
     middle = float(np.median(spread))
     if values.shape[1] < 3 or not spread.max() > np.sqrt(_UNEVEN) * middle:
         return []
-    largest = part_names(label, values)[int(spread.argmax())]
     return [
-        f"{largest} varies far more than the other dimensions and decides which records are alike: "
-        "rescale it, or pass the dimensions as columns of a table"
+        f"{given.part_names[int(spread.argmax())]} varies far more than the other dimensions and "
+        "decides which records are alike: rescale it, or pass the dimensions as columns of a table"
     ]
 
 
