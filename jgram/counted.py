@@ -7,8 +7,7 @@ the data are counted apart and merged *by label*: each part has its own vocabula
 has to read everything once to agree on codes, and a label that only the last part holds is no
 special case.
 
-:func:`merge` is associative and commutative, with equal results whatever the order: vocabularies
-and records are kept sorted. Counts are int64.
+:func:`merge` is associative and commutative but for the order of labels. Counts are int64.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +23,6 @@ __all__ = [
     "fold",
     "merge",
     "objects",
-    "recode",
     "representatives",
     "row_keys",
 ]
@@ -38,9 +36,8 @@ class Counted:
     """Distinct records of named columns, each with its count.
 
     Attributes:
-        labels: Name of a column to its labels, sorted.
-        codes: ``[distinct, columns]`` int32 positions among the labels, -1 where missing; sorted
-            rows.
+        labels: Name of a column to its labels.
+        codes: ``[distinct, columns]`` int32 positions among the labels, -1 where missing; sorted.
         counts: ``[distinct]`` int64, at least 1.
         places: Name of a column to its labels as they stand in files, and their codes.
         dropped: Records left out because they lack a value.
@@ -94,12 +91,15 @@ def objects(labels: Sequence[Any]) -> np.ndarray:
     return values
 
 
-def count(codes: Mapping[str, Any], labels: Mapping[str, Sequence[Any]]) -> Counted:
+def count(
+    codes: Mapping[str, Any], labels: Mapping[str, Sequence[Any]], counts: np.ndarray | None = None
+) -> Counted:
     """Distinct records of one part.
 
     Args:
         codes: Name to codes ``[n]``, -1 where missing.
         labels: Name to the labels of the codes, distinct; used or not.
+        counts: int64 ``[n]``, how many records each row stands for; 1 by default.
 
     Returns:
         :class:`Counted`.
@@ -109,8 +109,8 @@ def count(codes: Mapping[str, Any], labels: Mapping[str, Sequence[Any]]) -> Coun
         [1, 2]
     """
     columns = [np.asarray(column) for column in codes.values()]
-    found, counts = fold(columns, [len(labels[name]) for name in codes])
-    return _sorted(list(codes), [tuple(labels[name]) for name in codes], found, counts)
+    rows, counts = fold(columns, [len(labels[name]) for name in codes], counts)
+    return Counted({name: tuple(labels[name]) for name in codes}, rows, counts)
 
 
 def merge(parts: Sequence[Counted]) -> Counted:
@@ -120,49 +120,26 @@ def merge(parts: Sequence[Counted]) -> Counted:
         parts: Of the same columns; one or more.
 
     Returns:
-        :class:`Counted`.
+        :class:`Counted`, labels in order of appearance.
 
     Example:
         >>> one = count({"x": [0, 0]}, {"x": ("b",)})
         >>> two = count({"x": [0, 1]}, {"x": ("b", "a")})
         >>> both = merge([one, two])
         >>> both.labels["x"], both.counts.tolist()
-        (('a', 'b'), [1, 3])
+        (('b', 'a'), [3, 1])
     """
-    names = list(parts[0].labels)
-    vocabularies, columns = [], []
-    for j, name in enumerate(names):
-        place: dict[Any, int] = {}
+    labels, columns = {}, {}
+    for j, name in enumerate(parts[0].labels):
+        place: dict[tuple[bool, Any], int] = {}  # True is not 1, but 1.0 is
         recoded = []
         for part in parts:
-            keys = map(_key, part.labels[name])
+            keys = [(isinstance(label, bool), label) for label in part.labels[name]]
             codes = np.array([place.setdefault(key, len(place)) for key in keys] + [-1], np.int32)
             recoded.append(codes[part.codes[:, j]])
-        vocabularies.append(tuple(label for _, label in place))
-        columns.append(np.concatenate(recoded))
-    counts = np.concatenate([part.counts for part in parts])
-    found, counts = fold(columns, [len(labels) for labels in vocabularies], counts)
-    return _sorted(names, vocabularies, found, counts)
-
-
-def recode(
-    counted: Counted, codes: Mapping[str, np.ndarray], labels: Mapping[str, Sequence[Any]]
-) -> Counted:
-    """Records under other labels; those that are alike then become one.
-
-    Args:
-        counted: Distinct records.
-        codes: Name to the new code of every old one, and of -1 at the end.
-        labels: Name to the new labels.
-
-    Example:
-        >>> counted = count({"x": [0, 1, 1]}, {"x": ("1", "1.0")})
-        >>> recode(counted, {"x": np.array([0, 0, -1])}, {"x": (1,)}).counts.tolist()
-        [3]
-    """
-    columns = [codes[name][counted.codes[:, j]] for j, name in enumerate(counted.labels)]
-    found, counts = fold(columns, [len(labels[name]) for name in counted.labels], counted.counts)
-    return _sorted(list(counted.labels), [tuple(labels[n]) for n in counted.labels], found, counts)
+        labels[name] = [label for _, label in place]
+        columns[name] = np.concatenate(recoded)
+    return count(columns, labels, np.concatenate([part.counts for part in parts]))
 
 
 def fold(
@@ -250,11 +227,6 @@ def row_keys(codes: Sequence[np.ndarray], sizes: Sequence[int]) -> np.ndarray:
 # --------------------------------------------------------------------------------------------
 
 
-def _key(label: Any) -> tuple[bool, Any]:
-    """What tells labels apart: ``True`` is not 1, but 1.0 is."""
-    return isinstance(label, bool), label
-
-
 def _keys(codes: Sequence[np.ndarray], sizes: Sequence[int]) -> tuple[np.ndarray | None, int]:
     """One number a row, in the rows' lexicographic order, and their bound; None where too large."""
     size = 1
@@ -278,29 +250,3 @@ def _sums(places: np.ndarray, size: int, counts: np.ndarray | None) -> np.ndarra
     found = np.zeros(size, np.int64)
     np.add.at(found, places, counts)
     return found
-
-
-def _sorted(
-    names: Sequence[str], labels: Sequence[tuple[Any, ...]], rows: np.ndarray, counts: np.ndarray
-) -> Counted:
-    """Records over sorted vocabularies without labels that nobody uses."""
-    rows, kept = rows.copy(), {}
-    for j, (name, vocabulary) in enumerate(zip(names, labels, strict=True)):
-        used = np.zeros(len(vocabulary) + 1, bool)
-        used[rows[:, j]] = True
-        order = _in_order(vocabulary, np.flatnonzero(used[:-1]))
-        place = np.full(len(vocabulary) + 1, -1, np.int32)
-        place[order] = np.arange(len(order))
-        rows[:, j] = place[rows[:, j]]
-        kept[name] = tuple(vocabulary[i] for i in order)
-    order = np.lexsort(rows.T[::-1])
-    return Counted(kept, rows[order], counts[order])
-
-
-def _in_order(vocabulary: Sequence[Any], used: np.ndarray) -> list[int]:
-    """Positions of the labels that are used, sorted; by type first where types have no order."""
-    try:
-        return sorted(used.tolist(), key=vocabulary.__getitem__)
-    except TypeError:
-        named = [(type(label).__name__, repr(label)) for label in vocabulary]
-        return sorted(used.tolist(), key=named.__getitem__)

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jgram.counted import Counted, count, merge, objects, recode, row_keys
+from jgram.counted import Counted, count, merge, objects, row_keys
 from jgram.data.bins import quantile_bins
 from jgram.data.columns import DROP_HINT, column, drop_missing
 from jgram.data.files import Reading, batches, opened, parsed, select
@@ -210,7 +210,7 @@ def locate(
             codes = []
             for name, (labels, given) in batch.items():
                 known = counted.places[name]
-                codes.append(np.array([*(known[label] for label in labels), -1])[given])
+                codes.append(np.array([*(known.get(x, -1) for x in labels), -1])[given])
             found = row_keys(codes, sizes)
             place = np.minimum(np.searchsorted(keys, found), len(keys) - 1)
             for row in np.flatnonzero((keys[place] == found) & (left[place] > 0)).tolist():
@@ -360,16 +360,19 @@ def _labelled(raw: Counted, reading: Reading, source: Any, *, text: bool) -> Cou
     if raw.num_records == 0:
         raise ValueError(f"{source}: expected at least one record, got none")
     places, labels, codes = {}, {}, {}
-    for name, given in raw.labels.items():
-        values: Any = objects(given)[:-1]
+    for j, (name, given) in enumerate(raw.labels.items()):
+        used = np.setdiff1d(raw.codes[:, j], [-1])
+        kept = [given[i] for i in used]
+        values: Any = objects(kept)[:-1]
         if text and name not in reading.edges:
-            values = parsed(list(given), name, reading)
+            values = parsed(kept, name, reading)
         read = column(values, name)
         labels[name], inverse = read.factors
-        codes[name] = np.full(len(given) + 1, -1, np.int32)
-        codes[name][:-1][read.present] = inverse
-        places[name] = dict(zip(given, codes[name][:-1].tolist(), strict=True))
-    found = recode(raw, codes, labels)
+        place = np.full(len(given) + 1, -1, np.int32)
+        place[used[read.present]] = inverse
+        codes[name] = place[raw.codes[:, j]]
+        places[name] = dict(zip(kept, place[used].tolist(), strict=True))
+    found = count(codes, labels, raw.counts)
     whole = (found.codes >= 0).all(axis=1) if reading.drop else np.ones(len(found.counts), bool)
     if not whole.any():
         raise ValueError(

@@ -442,9 +442,14 @@ def _read(
 
 
 def _shared(batch: dict[str, list[str]]) -> dict[str, list[str]]:
-    """Cells of which equal ones are one text, so that many of them take little room."""
+    """Cells of which equal ones are one text, where they repeat: many take little room so."""
     known: dict[str, str] = {}
-    return {name: [known.setdefault(x, x) for x in cells] for name, cells in batch.items()}
+    return {
+        name: [known.setdefault(cell, cell) for cell in cells]
+        if len(set(cells[:1000])) < 500
+        else cells
+        for name, cells in batch.items()
+    }
 
 
 def _block(column: Any, name: str) -> np.ndarray:

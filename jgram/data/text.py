@@ -8,7 +8,6 @@ it.
 import csv
 import gzip
 import io
-import itertools
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -79,94 +78,66 @@ def text_rows(
         ValueError: A quote that does not enclose a cell, or may join several records to one; a row
             of other fields than the header's.
     """
-    seen: list[str] = []  # lines of this batch
+    seen: list[str] = []  # lines of this record
 
     def passed() -> Iterator[str]:
         for line in lines:
             seen.append(line)
             yield line
 
+    def here() -> str:
+        row = f"row {records}" if header else "the header"
+        return f"{row} (line {reader.line_num - len(seen) + 1})"
+
     reader = _reader(passed(), separator)
-    header: list[str] | None = None
-    before = records = 0  # lines and rows of earlier batches
-    while True:
-        try:
-            found = list(itertools.islice(reader, _ROWS))
-        except csv.Error:
-            found = []
-        rows = list(filter(None, found))
-        width = len(header or (rows and rows[0]) or ())
-        if len(found) != len(seen) or set(map(len, rows)) - {width}:
-            _refuse_strays(seen, separator, path, header, before, records)
-        if not found:
-            break
-        if header is None and rows:
-            header = rows.pop(0)
-        if header is not None:
-            records += len(rows)
-            yield [cell.strip() or f"column {j + 1}" for j, cell in enumerate(header)], rows
-        before += len(seen)
-        seen.clear()
-    if header is None:
-        raise ValueError(f"{path}: expected a header and at least one record, got none")
-
-
-def _refuse_strays(
-    lines: list[str], separator: str, path: Any, header: list[str] | None, before: int, records: int
-) -> None:
-    """Refuse the first row, if any, that is no record, or of which no one knows whether it is one.
-
-    Args:
-        lines: Of one batch.
-        separator: Of the fields.
-        path: What messages call the file.
-        header: Its cells; ``None`` where the batch begins with them.
-        before: The number of lines before the batch.
-        records: The number of records before the batch.
-    """
-    reader = _reader(lines, separator)
-    start, row, width, batch = 0, records - (header is None), len(header or ()), []
-    several: list[tuple[int, int, int, list[str]]] = []
-    while True:
-        try:
-            cells = next(reader, None)
-        except csv.Error:
-            raise ValueError(
-                f"{path}: {_place(row, before + start + 1)}: a quote begins a cell and does not "
-                "enclose it: take it out, or enclose the cell and double the quotes in it"
-            ) from None
-        if cells is None:
-            break
-        if cells:
-            width = width or len(cells)
-            if len(cells) != width:
+    header: list[str] = []
+    rows: list[list[str]] = []
+    joined: list[tuple[str, str, list[str]]] = []  # where, lines and cells of records of several
+    records = -1
+    try:
+        for cells in reader:
+            if len(seen) > 1:
+                joined.append((here(), "".join(seen), cells))
+            seen.clear()
+            if not cells:
+                continue
+            header = header or cells
+            if len(cells) != len(header):
                 raise ValueError(
-                    f"{path}: expected {width} fields as in the header, got {len(cells)} in "
-                    f"line {before + reader.line_num}: check its quotes, or the separator "
-                    "(--separator)"
+                    f"{path}: expected {len(header)} fields as in the header, got {len(cells)} in "
+                    f"line {reader.line_num}: check its quotes, or the separator (--separator)"
                 )
-            if reader.line_num - start > 1:
-                several.append((row, start, reader.line_num, cells))
-            elif row >= 0:
-                batch.append(cells)
-            row += 1
-        start = reader.line_num
-    numeric = [
-        len(batch) >= 10 and all(_is_number(cells[j]) for cells in batch)
-        for j in range(width if several else 0)
-    ]
-    for row, start, stop, cells in several:
-        text = "".join(lines[start:stop])
-        if not _well_quoted(text, separator) or _several_records(cells, separator, numeric):
+            rows.append(cells)
+            records += 1
+            if len(rows) > _ROWS:
+                yield _checked(header, rows, joined, separator, path)
+                rows, joined = [header], []
+    except csv.Error:
+        raise ValueError(
+            f"{path}: {here()}: a quote begins a cell and does not enclose it: take it out, or "
+            "enclose the cell and double the quotes in it"
+        ) from None
+    if not header:
+        raise ValueError(f"{path}: expected a header and at least one record, got none")
+    yield _checked(header, rows, joined, separator, path)
+
+
+def _checked(
+    header: list[str],
+    rows: list[list[str]],
+    joined: Sequence[tuple[str, str, list[str]]],
+    separator: str,
+    path: Any,
+) -> tuple[list[str], list[list[str]]]:
+    """The names of columns and the rows after the header, if quotes have joined no records."""
+    del rows[0]
+    for where, text, cells in joined:
+        if not _well_quoted(text, separator) or _several_records(cells, separator, rows):
             raise ValueError(
-                f"{path}: {_place(row, before + start + 1)}: quotes join {stop - start} lines, "
-                "which may be as many records: take stray quotes out, or, if it is a cell of "
-                "several lines, save the file as Parquet"
+                f"{path}: {where}: quotes join lines that may be records of their own: take stray "
+                "quotes out, or, if it is a cell of several lines, save the file as Parquet"
             )
-
-
-def _place(row: int, line: int) -> str:
-    return f"row {row} (line {line})" if row >= 0 else f"the header (line {line})"
+    return [cell.strip() or f"column {j + 1}" for j, cell in enumerate(header)], rows
 
 
 def _well_quoted(text: str, separator: str) -> bool:
@@ -177,7 +148,7 @@ def _well_quoted(text: str, separator: str) -> bool:
     return re.fullmatch(rf"{cell}(?:{mark}{cell})*+[\r\n]*", text) is not None
 
 
-def _several_records(cells: list[str], separator: str, numeric: Sequence[bool]) -> bool:
+def _several_records(cells: list[str], separator: str, others: Sequence[list[str]]) -> bool:
     """Whether a row with a cell of several lines may be several rows that quotes have joined.
 
     It may where the lines from some line on have as many fields as a row, and so has what is
@@ -196,13 +167,16 @@ def _several_records(cells: list[str], separator: str, numeric: Sequence[bool]) 
                 break
             head = "\n".join(lines[:i])
             ends = [0] * (i == 1) + [mark.end() for mark in re.finditer('"', head)]
-            if any(j + 1 + head.count(separator, end) == width for end in ends) and all(
-                _is_number(cell) or not number
-                for row in rows
-                if len(row) == width
-                for cell, number in zip(row, numeric, strict=True)
-            ):
-                return True
+            if any(j + 1 + head.count(separator, end) == width for end in ends):
+                words = [
+                    c
+                    for c in range(width)
+                    if not all(_is_number(row[c]) for row in rows if len(row) == width)
+                ]
+                if len(others) < 10 or all(
+                    any(not _is_number(other[c]) for other in others) for c in words
+                ):
+                    return True
     return False
 
 
