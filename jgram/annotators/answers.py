@@ -15,7 +15,7 @@ import numpy as np
 from jgram.data import check_aligned, drop_missing, encode_labels
 from jgram.data.labels import EncodedLabels
 
-__all__ = ["Answers", "answers_from_columns", "answers_from_matrix", "as_answers"]
+__all__ = ["Answers", "answers_from_columns", "answers_from_matrix", "as_answers", "tally"]
 
 LARGEST = 1 << 28  # entries of all confusion matrices
 Repeats = Literal["refuse", "first", "last", "majority"]
@@ -179,6 +179,14 @@ def as_answers(answers: Any, num_classes: int | None = None) -> Answers:
             "(classes=), if there are others"
         )
     return answers
+
+
+def tally(
+    first: np.ndarray, second: np.ndarray, shape: tuple[int, int], weights: Any = None
+) -> np.ndarray:
+    """How often every two codes occur together, or the sum of their weights."""
+    cell = first.astype(np.int64) * shape[1] + second
+    return np.bincount(cell, weights, shape[0] * shape[1]).reshape(shape)
 
 
 def _check_size(annotators: int, classes: int) -> None:

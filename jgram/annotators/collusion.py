@@ -33,7 +33,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jgram.annotators.answers import Answers, as_answers
+from jgram.annotators.answers import Answers, as_answers, tally
 from jgram.annotators.posterior import Model, fit, majority
 from jgram.arrays import Array
 
@@ -134,7 +134,9 @@ def find_collusion(answers: Any) -> CollusionSearch:
     bar = np.log(max(len(pairs.items), 1) / LEVEL)
     judged = pairs.information >= bar
     bar = np.log(max(int(judged.sum()), 1) / LEVEL)
-    own = _shares(answers)
+    m, d = len(answers.annotators), len(answers.classes)
+    own = tally(answers.annotator, answers.label, (m, d + 1))[:, :d]
+    own = own / np.maximum(own.sum(axis=1, keepdims=True), 1)  # how often each label is given
     habits = (own[pairs.first] * own[pairs.second]).sum(axis=1)
     beyond = pairs.agreement > np.maximum(pairs.expected, habits)
     flagged = np.flatnonzero(judged & beyond & (pairs.log_evidence > bar))
@@ -167,7 +169,7 @@ def pair_evidence(answers: Answers) -> Pairs:
     model, q = _easy_or_hard(item, annotator, label, len(answers.items), m, d)
     log_q = jnp.log(jnp.maximum(q, 1e-30))
     found: list[tuple[np.ndarray, np.ndarray]] = [(np.zeros(0, int), np.zeros(0))]
-    totals = [np.zeros((6, 0))]
+    totals: list[np.ndarray] = [np.zeros((6, 0))]
     met = known = 0
     for left, right, pair, keys, some in _common_items(item, annotator, m):
         met += some
@@ -197,14 +199,6 @@ def _easy_or_hard(
     ones = jnp.ones(items)
     rows = item, annotator, label
     return fit(start, rows, ones, ones, m=m, classes=d, iterations=ITERATIONS)
-
-
-def _shares(answers: Answers) -> np.ndarray:
-    """``[m, d]``: how often each annotator gives each label."""
-    m, d = len(answers.annotators), len(answers.classes)
-    cell = answers.annotator.astype(np.int64) * (d + 1) + answers.label
-    count = np.bincount(cell, minlength=m * (d + 1)).reshape(m, d + 1)[:, :d]
-    return count / np.maximum(count.sum(axis=1, keepdims=True), 1)
 
 
 def _common_items(

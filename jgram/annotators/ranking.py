@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 import jgram.display as display
-from jgram.annotators.answers import Answers, as_answers
+from jgram.annotators.answers import Answers, as_answers, tally
 from jgram.annotators.collusion import CollusionSearch, find_collusion
 from jgram.annotators.readings import (
     Crowd,
@@ -345,8 +345,7 @@ def _refuse_too_few(judged: np.ndarray, answers: Answers) -> None:
 def _only_labels(crowd: Crowd) -> np.ndarray:
     """``[m]``: the one label an annotator gives, where the crowd would not by itself, else -1."""
     m, d = crowd.counts.shape[:2]
-    cell = crowd.annotator.astype(np.int64) * d + crowd.label
-    count = np.bincount(cell, minlength=m * d).reshape(m, d)
+    count = tally(crowd.annotator, crowd.label, (m, d))
     total, label = count.sum(axis=1), count.argmax(axis=1)
     share = crowd.votes.sum(axis=0) / crowd.votes.sum()
     one = (count.max(axis=1) == total) & (total > 0)

@@ -48,7 +48,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import betaln, ndtr, polygamma, psi
 
-from jgram.annotators.answers import Answers
+from jgram.annotators.answers import Answers, tally
 from jgram.annotators.posterior import cross_fit, item_weights, majority
 
 __all__ = [
@@ -135,7 +135,7 @@ def fit_crowd(answers: Answers, *, incentive: bool = False, correlation: float =
     folds = FOLDS if incentive else 1
     own, posterior = np.empty((2, len(given)), np.float32), np.zeros((items, d), np.float32)
     cavity = counts = np.zeros(0)
-    strength, cell = 0.0, annotator.astype(np.int64) * d + label
+    strength = 0.0
     for rho in (0.0, correlation):
         weight = item_weights(item, items, rho)
         model, q, without = cross_fit(start, everything, weight, m=m, classes=d, folds=folds)
@@ -143,11 +143,11 @@ def fit_crowd(answers: Answers, *, incentive: bool = False, correlation: float =
         posterior += q / 2.0
         seen = cavity if incentive else q[item]
         if rho == 0.0:
-            columns = [np.bincount(cell, seen[:, k], m * d).reshape(m, d) for k in range(d)]
+            columns = [tally(annotator, label, (m, d), seen[:, k]) for k in range(d)]
             counts, strength = np.stack(columns, axis=1), float(model.strength)
         own[0] = _at(seen, label)
     own[1] = _at(cavity, label)
-    votes = np.bincount(item.astype(np.int64) * d + label, minlength=items * d).reshape(items, d)
+    votes = tally(item, label, (items, d))
     judged = votes.sum(axis=1)[item] > 1
     return Crowd(
         item,
@@ -269,13 +269,12 @@ def noise_p_values(crowd: Crowd) -> np.ndarray:
     """
     m, d = crowd.counts.shape[:2]
     k = np.maximum(crowd.answers, 1)[:, None]
-    cell = crowd.annotator.astype(np.int64) * d + crowd.label
-    often = np.bincount(cell, crowd.judged, m * d).reshape(m, d)
+    often = tally(crowd.annotator, crowd.label, (m, d), crowd.judged)
     seen = np.stack([_mean(crowd, crowd.cavity[:, j]) for j in range(d)], axis=1)
     total = _mean(crowd, _at(crowd.cavity, crowd.label))
     middle = (often * seen).sum(axis=1) / k[:, 0]
     square = np.zeros(m)
-    for low in range(0, len(cell), CHUNK):
+    for low in range(0, len(crowd.item), CHUNK):
         part = slice(low, low + CHUNK)
         a, values = crowd.annotator[part], crowd.cavity[part].astype(float)
         rows = (often[a] * values).sum(axis=1) / k[a, 0]
@@ -382,9 +381,7 @@ def renamings(crowd: Crowd, level: float) -> np.ndarray:
     rows = np.flatnonzero(crowd.judged & permutes[crowd.annotator])
     a, label = crowd.annotator[rows], crowd.label[rows]
     prefers = crowd.cavity[rows, meaning[a, label]] > crowd.cavity[rows, label]
-    cell = a.astype(np.int64) * d + label
-    count = np.bincount(cell, minlength=m * d).reshape(m, d)
-    wins = np.bincount(cell, prefers, m * d).reshape(m, d)
+    count, wins = tally(a, label, (m, d)), tally(a, label, (m, d), prefers)
     passed = _log_sign_test(wins, count) <= np.log(level / (m * max(d - 1, 1)))
     renamed = (passed | (meaning == same)).all(axis=1)
     return np.where(renamed[:, None], meaning, same)
