@@ -30,7 +30,6 @@ from jgram.observed import (
     Observed,
     Pairs,
     feature_spreads,
-    norm_of_spread,
 )
 
 __all__ = [
@@ -226,8 +225,7 @@ def _pair_means(
     width = 1 + k * d
     mine = jax.lax.dynamic_slice_in_dim(product, place * width, width, axis=1)
     labelled = jnp.moveaxis(mine[:, 1:].reshape(n, k, d), 1, 0)
-    norm = norm_of_spread(spread, squares, w, mine[:, 0])
-    found = Products(z, w, squares, norm, mine[:, 0], labelled, None, None, None)
+    found = Products(z, w, squares, spread, labelled, None, None)
     return payoffs_of_pairs(found, pairs).means
 
 

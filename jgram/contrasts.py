@@ -32,6 +32,7 @@ the records repeated. With ``groups`` (duplicates, patients, weeks) the whole gr
 Observations and kernel come as one binding (:func:`jgram.observed.observe`).
 """
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -86,64 +87,134 @@ class Payoffs(NamedTuple):
     seen: Float[Array, ""]
 
 
+class Margins(NamedTuple):
+    """Sums over the records that a report ``z`` labels, times weights.
+
+    Attributes:
+        total: Of the weights.
+        reports: Of ``z``, ``[d]``.
+        rows: Of the rows of the kernel between those records.
+        product: Of ``K diag(w) z``, ``[d]``.
+    """
+
+    total: Any
+    reports: Any
+    rows: Any
+    product: Any
+
+
 class Products(NamedTuple):
     """Reports and what the observations make of them: all that payoffs take from the kernel.
+
+    All records of a binding, or one of several parts of them (:class:`jgram.streams.Stream`): a
+    figure is made of sums over parts.
 
     Attributes:
         z: Reports as matrices ``[k, n, d]``; rows of zeros where labels are missing.
         weights: Frequencies ``[n]``.
         squares: ``K(y_n, y_n)``, ``[n]``.
-        squared_norm: ``sum w_i w_j K_ij^2``.
-        rows: ``K w``, ``[n]``.
-        product: ``K diag(w) z``, ``[k, n, d]``.
+        spread: Mean square of the doubly centred kernel off its diagonal.
+        product: ``K diag(w) z``, ``[k, n, d]``, the product with all records.
         groups: Groups ``[n]`` that are left out as a whole, or ``None``.
-        group_rows: As ``rows``, over pairs of records of one group.
         group_product: As ``product``, over pairs of records of one group.
     """
 
     z: Float[Array, "k n d"]
     weights: Float[Array, " n"]
     squares: Float[Array, " n"]
-    squared_norm: Float[Array, ""]
-    rows: Float[Array, " n"]
+    spread: Float[Array, ""]
     product: Float[Array, "k n d"]
     groups: Any
-    group_rows: Any
     group_product: Any
 
-    def of(self, reports: Any) -> "Products":
-        """Those of some of the reports."""
-        chosen = self._replace(z=self.z[reports], product=self.product[reports])
-        if self.groups is None:
-            return chosen
-        return chosen._replace(group_product=self.group_product[reports])
+    @property
+    def counts(self) -> Float[Array, "k d"]:
+        """Weights of the classes of all reports."""
+        return jnp.einsum("n,knd->kd", self.weights, self.z)
+
+    def margins(self, mixed: Any, chosen: Any) -> Margins:
+        """:class:`Margins` of ``mixed(reports, each)`` for each of those chosen."""
+
+        def one(each: Any) -> Margins:
+            z, product = mixed(self.z, each), mixed(self.product, each)
+            w = self.weights * jnp.sum(z, axis=1)
+            return Margins(jnp.sum(w), self.weights @ z, w @ jnp.sum(product, axis=1), w @ product)
+
+        return jax.lax.map(one, jnp.asarray(chosen))
+
+    def over(self, asked: Any) -> list[Any]:
+        """What functions find of the records, each given with its arguments."""
+        return [function(self, *arguments) for function, arguments in asked]
+
+
+class Paid(NamedTuple):
+    """What a part of the records gives payoffs: rows ``[s, k + 1, n]`` of the payoffs of ``k``
+    reports and of their differences, weights ``[s, n]``, and sums ``[s, k, d, d]`` of the centred
+    mean report times the centred reports."""
+
+    rows: Any
+    weights: Any
+    crossed: Any
+
+
+def together(found: Any, *figures: Any) -> list[Any]:
+    """Answers of figures, in as many passes over the records as the longest of them needs.
+
+    Args:
+        found: :class:`Products` or :class:`jgram.streams.Stream`.
+        *figures: Generators. Each yields a function of a part and its arguments, and is sent the
+            sum over all parts; in the end it returns its answer.
+    """
+    answers: dict[int, Any] = {}
+    sums: list[Any] = [None] * len(figures)
+    running = list(range(len(figures)))
+    while running:
+        asked = []
+        for number in running:
+            try:
+                asked.append((number, figures[number].send(sums[number])))
+            except StopIteration as end:
+                answers[number] = end.value
+        running = [number for number, _ in asked]
+        for number, total in zip(running, found.over([want for _, want in asked]), strict=True):
+            sums[number] = total
+    return [answers[number] for number in range(len(figures))]
 
 
 def _products(observed, z, weights, groups) -> Products:
-    columns, squares, squared_norm, rows, product = _kernel_pass(observed, z, weights)
-    inside = (None, None)
+    columns, spread, product = _kernel_pass(observed, z, weights)
+    inside = None
     if groups is not None:
         groups = np.unique(np.asarray(groups), return_inverse=True)[1]
         if groups.max() == 0:
             raise ValueError("expected at least two groups, got all records in one; leave it out")
         inside = _split(_within(observed, columns, groups), z)
         groups = jnp.asarray(groups)
-    return Products(z, weights, squares, squared_norm, rows, product, groups, *inside)
+    return Products(z, weights, observed.squares, spread, product, groups, inside)
 
 
 @jax.jit  # one program: outside of another, every step of it would be one
 def _kernel_pass(observed, z, weights):
-    n = z.shape[1]
-    columns = jnp.concatenate([jnp.ones((n, 1), z.dtype), jnp.moveaxis(z, 0, 1).reshape(n, -1)], 1)
-    columns = weights[:, None] * columns
-    found = observed.kernel_pass(columns, weights=weights)
-    return columns, observed.squares, found.squared_norm, *_split(found.product, z)
+    columns = weights[:, None] * jnp.moveaxis(z, 0, 1).reshape(z.shape[1], -1)
+    found = observed.kernel_pass(jnp.concatenate([weights[:, None], columns], 1), weights=weights)
+    rows, product = found.product[:, 0], _split(found.product[:, 1:], z)
+    return columns, mean_square(observed.squares, weights, rows, found.squared_norm), product
 
 
 def _split(product, z):
-    """What a kernel pass found for the ones and for the reports."""
+    """What a kernel pass found for each of the reports."""
     k, n, d = z.shape
-    return product[:, 0], jnp.moveaxis(product[:, 1:].reshape(n, k, d), 1, 0)
+    return jnp.moveaxis(product.reshape(n, k, d), 1, 0)
+
+
+def mean_square(squares: Array, weights: Array, rows: Array, squared_norm: Array) -> Array:
+    """Mean square of the doubly centred kernel off its diagonal, from ``sum w_i w_j K_ij^2``."""
+    total = jnp.maximum(jnp.sum(weights), 2.0)  # fewer records say nothing, in numbers
+    rows = rows / total
+    mean = weights @ rows / total
+    own = squares - 2 * rows + mean
+    norm = squared_norm - 2 * total * (weights @ rows**2) + (total * mean) ** 2
+    return jnp.maximum((norm - weights @ own**2) / jnp.maximum(total * (total - 1), 1), 0.0)
 
 
 def products(
@@ -197,7 +268,9 @@ def payoffs(
         Section 2 of the paper for the score; the retention is not in it.
     """
     z = report_matrices(observed, reports, num_classes)
-    return _paid(_products(observed, z, _present(z, weights), groups))
+    found = _products(observed, z, _present(z, weights), groups)
+    paid = payoffs_of_pairs(found, np.arange(len(z))[None])
+    return jax.tree.map(lambda part: part[0], paid)
 
 
 def pair_payoffs(
@@ -246,86 +319,157 @@ def pair_payoffs(
     return jax.tree.map(lambda *parts: jnp.stack(parts), *each)
 
 
-class _Centred(NamedTuple):
-    """The doubly centred kernel matrix, as far as it is needed."""
+def _mean(values, chosen):
+    """The mean of some reports."""
+    return jnp.mean(values[chosen], axis=0)
 
-    total: Array
-    rows: Array
-    mean: Array
-    own: Array
-    spread: Array
-    """Mean square of its entries off the diagonal."""
 
-    @classmethod
-    def of(cls, squares, weights, rows, squared_norm):
-        total = jnp.maximum(jnp.sum(weights), 2.0)  # fewer records say nothing, in numbers
-        rows = rows / total
-        mean = weights @ rows / total
-        own = squares - 2 * rows + mean
-        norm = squared_norm - 2 * total * (weights @ rows**2) + (total * mean) ** 2
-        off = (norm - weights @ own**2) / jnp.maximum(total * (total - 1), 1)
-        return cls(total, rows, mean, own, jnp.maximum(off, 0.0))
+def _others(values, report):
+    """The mean of all reports but one."""
+    return (jnp.sum(values, axis=0) - values[report]) / (len(values) - 1)
 
-    def product(self, kernel_product, weights):
-        """``H K v / total`` from ``K v`` for centred columns ``v``."""
-        return (kernel_product - weights @ kernel_product / self.total) / self.total
 
-    def within(self, found, middle, shares, centre):
-        """Sums of the entries over each record's own group, plain and times ``centre``; and of
-        the group's weights and ``centre``."""
-        columns = found.weights[:, None] * jnp.concatenate(
-            [jnp.ones_like(self.own)[:, None], centre], axis=1
-        )
-        both = jnp.concatenate([columns, self.rows[:, None] * columns], axis=1)
-        sums = jax.ops.segment_sum(both, found.groups, len(both))[found.groups]
-        plain, by_row = jnp.split(sums, 2, axis=1)
-        inside = middle - jnp.outer(found.group_rows, shares)
-        inside = jnp.concatenate([found.group_rows[:, None], inside], axis=1)
-        inside = inside - by_row + (self.mean - self.rows)[:, None] * plain
-        return inside[:, 0], inside[:, 1:], plain[:, 0], plain[:, 1:]
+class _Records(NamedTuple):
+    """What the records of a part are to a scoring report; ``left`` is what leaving out leaves."""
+
+    weights: Any
+    centre: Any
+    kap: Any
+    each: Any
+    """The doubly centred kernel of a record with itself."""
+    own: Any
+    """The same with its group, and times ``centre``."""
+    own_centre: Any
+    k0: Any
+    left: Any
+
+
+def _records(part: Products, margins: Margins, mixed: Any, chosen: Any) -> _Records:
+    z, product = mixed(part.z, chosen), mixed(part.product, chosen)
+    n = jnp.maximum(margins.total, 2.0)  # fewer records say nothing, in numbers
+    shares, mean = margins.reports / n, margins.rows / n**2
+    copies, rows = jnp.sum(z, axis=1), jnp.sum(product, axis=1)
+    centre = jnp.where(part.weights[:, None] > 0, z - jnp.outer(copies, shares), 0.0)
+    product = product - jnp.outer(rows, shares)
+    kap = (product - (margins.product - margins.rows * shares) / n) / n
+    each = part.squares - 2 * rows / n + mean
+    weights = part.weights * copies
+    if part.groups is None:
+        own, own_centre, left = each, each[:, None] * centre, jnp.maximum(n - 1, 1.0)
+        return _Records(weights, centre, kap, each, own, own_centre, kap - own_centre / left, left)
+    inside = mixed(part.group_product, chosen)
+    own, own_centre, size, sums = _inside(part, inside, rows / n, mean, shares, centre)
+    left = jnp.maximum(n - size, 1)
+    k0 = kap - (own_centre + own[:, None] * sums / left[:, None]) / n
+    return _Records(weights, centre, kap, each, own, own_centre, k0, left)
+
+
+def _inside(part, product, rows, mean, shares, centre):
+    """Sums of the centred kernel over each record's own group, plain and times ``centre``; and of
+    the group's weights and ``centre``."""
+    columns = part.weights[:, None] * jnp.concatenate([jnp.ones_like(rows)[:, None], centre], 1)
+    both = jnp.concatenate([columns, rows[:, None] * columns], axis=1)
+    sums = jax.ops.segment_sum(both, part.groups, len(both))[part.groups]
+    plain, by_row = jnp.split(sums, 2, axis=1)
+    own = jnp.sum(product, axis=1)
+    inside = jnp.concatenate([own[:, None], product - jnp.outer(own, shares)], axis=1)
+    inside = inside - by_row + (mean - rows)[:, None] * plain
+    return inside[:, 0], inside[:, 1:], plain[:, 0], plain[:, 1:]
+
+
+class _Scorer(NamedTuple):
+    gram: Any
+    noise: Any
+    tau: Any
+
+
+class _Second(NamedTuple):
+    """Sums of the Gram matrix, and of the kernel of records with their group and themselves."""
+
+    gram: Any
+    own: Any
+    each: Any
+
+
+def _second_of(part: Products, records: _Records, total: Array) -> _Second:
+    n = jnp.maximum(total, 2.0)
+    inside = part.weights[:, None] * (records.kap - records.own_centre / n)
+    return _Second(
+        records.centre.T @ inside / n,
+        records.weights @ records.own,
+        records.weights @ records.each,
+    )
+
+
+def _scorers(found: Any, margins: Margins, second: _Second) -> _Scorer:
+    def one(margins: Margins, second: _Second) -> _Scorer:
+        n = jnp.maximum(margins.total, 2.0)
+        shares = margins.reports / n
+        level = noise_level(n, shares, found.spread, second.own, second.each)
+        return _Scorer(_symmetric(second.gram), *level)
+
+    return jax.vmap(one)(margins, second)
 
 
 @jax.jit
-def _paid(found: Products) -> Payoffs:
-    """The payoffs, with a scorer at the mean of the reports."""
-    z, weights, groups = found.z, found.weights, found.groups
-    with jax.default_matmul_precision("highest"):
-        kernel = _Centred.of(found.squares, weights, found.rows, found.squared_norm)
-        n = kernel.total
-        middle = jnp.mean(z, axis=0)
-        shares = weights @ middle / n
-        centre = jnp.where(weights[:, None] > 0, middle - shares, 0.0)
-        kap = kernel.product(
-            jnp.mean(found.product, axis=0) - jnp.outer(found.rows, shares), weights
-        )
-        if groups is None:
-            own, own_centre = kernel.own, kernel.own[:, None] * centre
-            left, k0 = n - 1, kap - own_centre / (n - 1)
-        else:
-            inside = jnp.mean(found.group_product, axis=0)
-            own, own_centre, size, sums = kernel.within(found, inside, shares, centre)
-            left = jnp.maximum(n - size, 1)
-            k0 = kap - (own_centre + own[:, None] * sums / left[:, None]) / n
-        gram = _symmetric(centre.T @ (weights[:, None] * (kap - own_centre / n)) / n)
-        noise, tau = noise_level(n, shares, kernel.spread, weights @ own, weights @ kernel.own)
-        if groups is None:
-            h = score_without_own(gram, noise, tau, k0, centre, left)
-        else:
-            h = _score_without_group(gram, noise, tau, k0, centre, weights, left, groups)
-        h = jnp.where(weights[:, None] > 0, h, 0.0)
-        of_report = jnp.einsum("n,knd->kd", weights, z) / n
-        values = jnp.einsum("nd,knd->kn", h, z - of_report[:, None])
-        means = values @ weights / n
-        scorer = jnp.real(scorer_of(gram, noise, tau))
-        covariance = _covariance(values, means, weights, groups)
-        spread = jnp.einsum("nd,n,kne->kde", centre, weights, z - of_report[:, None]) / n
-        crossed = jnp.einsum("kab,bc,lcd,da->kl", spread, scorer, spread, scorer)
-        explained = gram / jnp.maximum(shares, 0.5 / n)[:, None]
-        unexplained = jnp.maximum(kernel.spread - jnp.sum(explained * explained.T), 0.0)
-        copies = (weights @ own / _nonzero(weights @ kernel.own)) ** 2
-        covariance = covariance + unexplained * copies * crossed / n**2
-        differences = jnp.sum(h * (z[0] - z[1 % z.shape[0]]), axis=1)
-        return Payoffs(values, differences, weights, means, covariance, jnp.mean(means))
+def _second(part: Products, margins: Margins, chosen: Array) -> _Second:
+    def one(each: Any) -> _Second:
+        margins, chosen = each
+        return _second_of(part, _records(part, margins, _mean, chosen), margins.total)
+
+    return jax.lax.map(one, (margins, chosen))
+
+
+@jax.jit
+def _paid(part: Products, margins: Margins, scorers: _Scorer, shares: Array, chosen: Array) -> Paid:
+    def one(each: Any) -> Paid:
+        margins, scorer, shares, chosen = each
+        records = _records(part, margins, _mean, chosen)
+        h = _score(part.groups, scorer, records)
+        h = jnp.where(records.weights[:, None] > 0, h, 0.0)
+        z = part.z[chosen]
+        away = z - shares[:, None]
+        values = jnp.einsum("nd,knd->kn", h, away)
+        differences = jnp.sum(h * (z[0] - z[1 % len(z)]), axis=1)
+        crossed = jnp.einsum("nd,n,kne->kde", records.centre, records.weights, away)
+        return Paid(jnp.concatenate([values, differences[None]]), records.weights, crossed)
+
+    return jax.lax.map(one, (margins, scorers, shares, chosen))
+
+
+def paid_together(found: Any, chosen: Any) -> Any:
+    """A figure (:func:`together`): :class:`Payoffs` of sets of reports at their means.
+
+    Args:
+        found: :class:`Products` or :class:`jgram.streams.Stream`.
+        chosen: Indices of reports ``[s, k]``.
+    """
+    chosen = jnp.asarray(chosen)
+    margins = found.margins(_mean, chosen)
+    second = yield _second, (margins, chosen)
+    scorers = _scorers(found, margins, second)
+    shares = found.counts[chosen] / jnp.maximum(margins.total, 2.0)[:, None, None]
+    paid = yield _paid, (margins, scorers, shares, chosen)
+
+    def one(margins, second, scorer, paid) -> Payoffs:
+        n = jnp.maximum(margins.total, 2.0)
+        values = paid.rows[:-1]
+        means = values @ paid.weights / n
+        real = jnp.real(scorer_of(scorer))
+        spread = paid.crossed / n
+        crossed = jnp.einsum("kab,bc,lcd,da->kl", spread, real, spread, real)
+        copies = (second.own / _nonzero(second.each)) ** 2
+        more = _unexplained(found.spread, scorer.gram, margins.reports / n, n) * copies * crossed
+        covariance = _covariance(values, means, paid.weights, found.groups) + more / n**2
+        return Payoffs(values, paid.rows[-1], paid.weights, means, covariance, jnp.mean(means))
+
+    return jax.vmap(one)(margins, second, scorers, paid)
+
+
+def _unexplained(spread, gram, shares, n):
+    """The mean square of the kernel that the Gram matrix does not explain."""
+    explained = gram / jnp.maximum(shares, 0.5 / n)[:, None]
+    return jnp.maximum(spread - jnp.sum(explained * explained.T), 0.0)
 
 
 def _within(observed, columns, groups):
@@ -350,20 +494,21 @@ def _within(observed, columns, groups):
 
 
 @jax.jit
-def payoffs_of_pairs(found: Products, pairs: Int[ArrayLike, "p 2"]) -> Payoffs:
-    """Payoffs of pairs of reports at their midpoints, one pair after the other.
+def payoffs_of_pairs(found: Products, pairs: Int[ArrayLike, "p size"]) -> Payoffs:
+    """Payoffs of pairs of reports (or of larger sets) at their midpoints, one after the other.
 
     Args:
         found: From :func:`products`, of reports without missing labels.
-        pairs: Indices ``[p, 2]``; a report paired with itself is paid by its own scorer.
+        pairs: Indices ``[p, 2]``; a report paired with itself is paid by its own scorer, over the
+            records that it labels.
 
     Returns:
         :class:`Payoffs` with a leading axis of pairs.
     """
-    return jax.lax.map(lambda pair: _paid(found.of(pair)), jnp.asarray(pairs))
+    with jax.default_matmul_precision("highest"):
+        return together(found, paid_together(found, pairs))[0]
 
 
-@jax.jit
 def payoffs_alone(found: Products) -> Payoffs:
     """Payoffs of every report paired with itself, over the records that it labels.
 
@@ -373,22 +518,17 @@ def payoffs_alone(found: Products) -> Payoffs:
     Returns:
         :class:`Payoffs` with a leading axis of reports.
     """
-
-    def one(report):
-        labelled = jnp.sum(found.z[report], axis=1) > 0
-        weights = jnp.where(labelled, found.weights, 0.0)
-        return _paid(found._replace(weights=weights).of(jnp.stack([report, report])))
-
-    return jax.lax.map(one, jnp.arange(found.z.shape[0]))
+    return payoffs_of_pairs(found, np.stack([np.arange(len(found.z))] * 2, axis=1))
 
 
-def scorer_of(gram: Array, noise: Array, tau: Array) -> Array:
+def scorer_of(scorer: _Scorer) -> Array:
     """``(gram + i tau diag(noise))^-1``."""
-    return _scored(gram, noise, tau, jnp.eye(len(gram), dtype=gram.dtype))
+    return _scored(scorer, jnp.eye(len(scorer.gram), dtype=scorer.gram.dtype))
 
 
-def _scored(gram: Array, noise: Array, tau: Array, right: Array) -> Array:
+def _scored(scorer: _Scorer, right: Array) -> Array:
     """``(gram + i tau diag(noise))^-1 right``."""
+    gram, noise, tau = scorer
     root = 1 / jnp.sqrt(noise)
     level = tau * jnp.eye(len(gram), dtype=gram.dtype)
     right = root[:, None] * right
@@ -396,27 +536,23 @@ def _scored(gram: Array, noise: Array, tau: Array, right: Array) -> Array:
     return root[:, None] * solve(system, jax.lax.complex(right, jnp.zeros_like(right)))
 
 
-def score_without_own(
-    gram: Array, noise: Array, tau: Array, k0: Array, centre: Array, left: Array
-) -> Array:
-    """``h``, the record itself left out of the Gram matrix in closed form."""
-    scorer = scorer_of(gram, noise, tau)
-    left_k, left_z = k0 @ scorer, centre @ scorer
-    al = jnp.sum(left_k * k0, axis=1, keepdims=True)
-    be = jnp.sum(left_k * centre, axis=1, keepdims=True)
-    ga = jnp.sum(left_z * centre, axis=1, keepdims=True)
-    return jnp.real(left * ((left - be) * left_k + al * left_z) / ((left - be) ** 2 - al * ga))
+def _score(groups: Any, scorer: _Scorer, records: _Records) -> Array:
+    """``h``: the record itself left out of the Gram matrix, or its group, by a system a record."""
+    k0, centre, left = records.k0, records.centre, records.left
+    if groups is None:
+        inverse = scorer_of(scorer)
+        left_k, left_z = k0 @ inverse, centre @ inverse
+        al = jnp.sum(left_k * k0, axis=1, keepdims=True)
+        be = jnp.sum(left_k * centre, axis=1, keepdims=True)
+        ga = jnp.sum(left_z * centre, axis=1, keepdims=True)
+        return jnp.real(left * ((left - be) * left_k + al * left_z) / ((left - be) ** 2 - al * ga))
+    outer = (records.weights / left)[:, None, None] * k0[:, :, None] * centre[:, None, :]
+    change = jax.ops.segment_sum(outer, groups, len(k0))
 
-
-def _score_without_group(gram, noise, tau, k0, centre, weights, left, groups):
-    """``h``, the whole group left out: one ``d x d`` system a record."""
-    outer = (weights / left)[:, None, None] * k0[:, :, None] * centre[:, None, :]
-    change = jax.ops.segment_sum(outer, groups, k0.shape[0])
-
-    def one(record):
+    def one(record: Any) -> Array:
         k, group = record
-        part = change[group]
-        return jnp.real(_scored(gram - part - part.T, noise, tau, k[:, None]))[:, 0]
+        gram = scorer.gram - change[group] - change[group].T
+        return jnp.real(_scored(scorer._replace(gram=gram), k[:, None]))[:, 0]
 
     return jax.lax.map(one, (k0, groups), batch_size=1024)
 
@@ -481,51 +617,85 @@ def noise_tests(
 @jax.jit
 def noise_tests_of(found: Products) -> Float[Array, " k"]:
     """:func:`noise_tests`, from a kernel pass already made."""
-    k, w = found.z.shape[0], found.weights
-    spread = _Centred.of(found.squares, w, found.rows, found.squared_norm).spread
-    total, total_product = jnp.sum(found.z, axis=0), jnp.sum(found.product, axis=0)
-
-    def one(report):
-        z, product = report
-        own = _own_statistic(found.squares, z, w * jnp.sum(z, axis=1), product, spread)
-        if k == 1:
-            return own
-        other = (total - z) / (k - 1), (total_product - product) / (k - 1)
-        linear = _linear_statistic(found.squares, z, w, *other, spread)
-        return jnp.minimum(1.0, 2 * jnp.minimum(own, linear))
-
     with jax.default_matmul_precision("highest"):
-        return jax.lax.map(one, (found.z, found.product))
+        return together(found, tested_together(found))[0]
 
 
-def _subset(squares, weights, rows, spread):
-    """The centred kernel matrix of some records, its mean square taken from all."""
-    kernel = _Centred.of(squares, weights, rows, jnp.zeros(()))
-    return kernel._replace(spread=spread)
+def tested_together(found: Any) -> Any:
+    """A figure (:func:`together`): p-values of :func:`noise_tests`."""
+    reports = jnp.arange(len(found.counts))
+    alone = found.margins(_mean, reports[:, None])
+    if len(reports) == 1:
+        sums = yield _own_sums, (alone, reports)
+        return jax.vmap(partial(_own_p_value, found.spread))(alone, sums)
+    others = found.margins(_others, reports)
+    sums, second = yield _tested, (alone, others, reports)
+    own = jax.vmap(partial(_own_p_value, found.spread))(alone, sums)
+    scorers = _scorers(found, others, second)
+    sums = yield _linear_sums, (others, scorers, reports)
+    linear = jax.vmap(partial(_linear_p_value, found.spread))(others, scorers, sums)
+    return jnp.minimum(1.0, 2 * jnp.minimum(own, linear))
 
 
-def _own_statistic(squares, z, w, product, spread):
+@jax.jit
+def _tested(part: Products, alone: Margins, others: Margins, reports: Array) -> Any:
+    part = part._replace(groups=None)
+
+    def one(each: Any) -> _Second:
+        margins, report = each
+        return _second_of(part, _records(part, margins, _others, report), margins.total)
+
+    return _own_sums(part, alone, reports), jax.lax.map(one, (others, reports))
+
+
+class _OwnSums(NamedTuple):
+    """Sums over records, of the statistic and of what its moments are made of."""
+
+    statistic: Any
+    own: Any
+    own_squares: Any
+    cross: Any
+    length_squares: Any
+
+
+@jax.jit
+def _own_sums(part: Products, alone: Margins, reports: Array) -> _OwnSums:
+    part = part._replace(groups=None)
+
+    def one(each: Any) -> _OwnSums:
+        margins, report = each
+        records = _records(part, margins, _mean, report[None])
+        w, centre = records.weights, records.centre
+        scale = _scale(margins)
+        return _OwnSums(
+            jnp.sum(w[:, None] * centre * records.kap * scale),
+            w @ records.own,
+            w @ records.own**2,
+            centre.T @ (w[:, None] * centre),
+            w @ (centre**2 @ scale) ** 2,
+        )
+
+    return jax.lax.map(one, (alone, reports))
+
+
+def _scale(margins):
+    n = jnp.maximum(margins.total, 2.0)
+    return 1 / jnp.maximum(margins.reports / n, 0.5 / n)
+
+
+def _own_p_value(spread, margins, sums):
     """P-value of ``sum_ij (H K H)_ij z_i . z_j / q`` under permutations, by a gamma law."""
-    kernel = _subset(squares, w, jnp.sum(product, axis=1), spread)
-    n = jnp.maximum(kernel.total, 5.0)
-    shares = w @ z / n
-    centre = jnp.where(w[:, None] > 0, z - shares, 0.0)
-    scale = 1 / jnp.maximum(shares, 0.5 / n)
-    smooth = n * kernel.product(product - jnp.outer(kernel.rows * kernel.total, shares), w)
-    statistic = jnp.sum(w[:, None] * centre * smooth * scale)
-    cross = (centre.T @ (w[:, None] * centre)) * scale
-    lengths = centre**2 @ scale
-    squares = w @ kernel.own**2
+    n = jnp.maximum(margins.total, 5.0)
+    cross = sums.cross * _scale(margins)
     mean, variance = _permutation_moments(
         n,
-        (w @ kernel.own, spread * n * (n - 1) + squares, squares),
-        (w @ lengths, jnp.sum(cross * cross.T), w @ lengths**2),
+        (sums.own, spread * n * (n - 1) + sums.own_squares, sums.own_squares),
+        (jnp.trace(cross), jnp.sum(cross * cross.T), sums.length_squares),
     )
-    usable = (kernel.total >= 5) & (mean > 0) & (variance > 1e-9 * mean**2)
+    usable = (margins.total >= 5) & (mean > 0) & (variance > 1e-9 * mean**2)
     mean, variance = jnp.where(usable, mean, 1.0), jnp.where(usable, variance, 1.0)
-    tail = jax.scipy.special.gammaincc(
-        mean**2 / variance, jnp.maximum(statistic, 0.0) * mean / variance
-    )
+    statistic = jnp.maximum(n * sums.statistic, 0.0)
+    tail = jax.scipy.special.gammaincc(mean**2 / variance, statistic * mean / variance)
     return jnp.where(usable, tail, 1.0)
 
 
@@ -544,35 +714,62 @@ def _permutation_moments(n, first, second):
     return a * b / (n - 1), variance + own / ((n + 1) * n * (n - 1) * (n - 2) * (n - 3))
 
 
-def _linear_statistic(squares, z, w, other, other_product, spread):
+class _LinearSums(NamedTuple):
+    """Sums over the records that a report labels, of scores ``h``, labels ``z`` and products."""
+
+    size: Any
+    scores: Any
+    labels: Any
+    paid: Any
+    scores_scores: Any
+    labels_labels: Any
+    centre: Any
+    centre_labels: Any
+    k0: Any
+    kap: Any
+
+
+@jax.jit
+def _linear_sums(part: Products, others: Margins, scorers: _Scorer, reports: Array) -> _LinearSums:
+    part = part._replace(groups=None)
+
+    def one(each: Any) -> _LinearSums:
+        margins, scorer, report = each
+        # The record's own other labels leave the scorer: reports may agree on what nobody observes.
+        records = _records(part, margins, _others, report)
+        h = _score(None, scorer, records)
+        z = part.z[report]
+        w = part.weights * jnp.sum(z, axis=1)
+        weighted = w[:, None] * z
+        return _LinearSums(
+            jnp.sum(w),
+            w @ h,
+            w @ z,
+            jnp.sum(h * weighted),
+            h.T @ (w[:, None] * h),
+            z.T @ weighted,
+            w @ records.centre,
+            records.centre.T @ weighted,
+            jnp.sum(records.k0**2),
+            jnp.sum(records.kap**2),
+        )
+
+    return jax.lax.map(one, (others, scorers, reports))
+
+
+def _linear_p_value(spread, others, scorer, sums):
     """P-value of the payoffs under the scorer of the other reports, by the normal law."""
-    copies = jnp.sum(other, axis=1)
-    scoring = w * copies
-    kernel = _subset(squares, scoring, jnp.sum(other_product, axis=1), spread)
-    n = kernel.total
-    shares = w @ other / n
-    centre = other - jnp.outer(copies, shares)
-    kap = kernel.product(other_product - jnp.outer(kernel.rows * kernel.total, shares), scoring)
-    # The record's own other labels leave the scorer: reports may agree on what nobody observes.
-    left = jnp.maximum(n - 1, 1.0)
-    k0 = kap - kernel.own[:, None] * centre / left
-    gram = _symmetric(centre.T @ (w[:, None] * (kap - kernel.own[:, None] * centre / n)) / n)
-    volume = scoring @ kernel.own
-    noise, tau = noise_level(n, shares, kernel.spread, volume, volume)
-    h = score_without_own(gram, noise, tau, k0, centre, left)
-    something = jnp.sum(k0**2) > 1e-9 * jnp.sum(kap**2)  # not the rounding of nothing
-    w = w * jnp.sum(z, axis=1)
-    size = jnp.maximum(jnp.sum(w), 2.0)
-    h, z = h - w @ h / size, z - w @ z / size
-    statistic = jnp.sum(w[:, None] * h * z)
-    variance = jnp.sum((h.T @ (w[:, None] * h)) * (z.T @ (w[:, None] * z))) / (size - 1)
+    n, size = jnp.maximum(others.total, 2.0), jnp.maximum(sums.size, 2.0)
+    statistic = sums.paid - sums.scores @ sums.labels / size
+    scores = sums.scores_scores - jnp.outer(sums.scores, sums.scores) / size
+    labels = sums.labels_labels - jnp.outer(sums.labels, sums.labels) / size
+    variance = jnp.sum(scores * labels) / (size - 1)
     # Where the report goes with the others, i scores j and j scores i alike.
-    scorer = jnp.real(scorer_of(gram, noise, tau))
-    together = (centre.T @ (w[:, None] * z) / n) @ scorer
-    explained = gram / jnp.maximum(shares, 0.5 / n)[:, None]
-    unexplained = jnp.maximum(spread - jnp.sum(explained * explained.T), 0.0)
+    together = sums.centre_labels - jnp.outer(sums.centre, sums.labels) / size
+    together = together / n @ jnp.real(scorer_of(scorer))
+    unexplained = _unexplained(spread, scorer.gram, others.reports / n, n)
     variance = variance + unexplained * jnp.maximum(jnp.sum(together * together.T), 0.0)
-    usable = something & (variance > 0)
+    usable = (sums.k0 > 1e-9 * sums.kap) & (variance > 0)  # not the rounding of nothing
     tail = jax.scipy.stats.norm.sf(statistic / jnp.sqrt(jnp.where(usable, variance, 1.0)))
     return jnp.where(usable, tail, 1.0)
 

@@ -110,21 +110,8 @@ class _Explicit:
         self, x_hat: Any, num_classes: int, weights: Any = None, product: Any = None
     ) -> Frame:
         """The span of the class means, by a QR of them; a ``product`` is not needed."""
-        means = self._means(x_hat, num_classes, weights)
-        d, dtype = num_classes, means.dtype
-        found = eliminate_sums(means)
-        full = found.rank == d
-        lengths = jnp.linalg.norm(means, axis=1)
-        scale = jnp.where(lengths > 0, lengths, 1.0)
-        if means.shape[1] < d:  # rank-deficient by construction
-            upper, basis = jnp.eye(d, dtype=dtype), jnp.zeros((means.shape[1], d), dtype)
-        else:
-            basis, upper = jnp.linalg.qr((means / scale[:, None]).T)
-            basis = jnp.where(full, basis, 0.0)
-            upper = jnp.where(full, upper, jnp.eye(d, dtype=dtype))
-        inverse = solve(upper, jnp.eye(d, dtype=dtype))
-        inverse = jnp.where(full, inverse / scale[:, None], 0.0)
-        return Frame(found, self.project(basis), inverse, lengths)
+        found = frame_of_means(self._means(x_hat, num_classes, weights))
+        return found._replace(inside=self.project(found.inside))
 
     def _means(self, x_hat: Any, num_classes: int, weights: Any) -> Array:
         return normalised(*self.class_sums(x_hat, num_classes, weights))
@@ -547,6 +534,23 @@ def normalised(sums: Any, counts: Any) -> Array:
     dtype = sums.dtype if jnp.issubdtype(sums.dtype, jnp.floating) else jnp.result_type(float)
     total = jnp.sum(counts.astype(dtype))
     return sums.astype(dtype) / jnp.where(total > 0, total, 1.0)
+
+
+def frame_of_means(means: Array) -> Frame:
+    """:class:`Frame` from class means ``[d, m]``, by a QR of them; ``inside`` is its basis."""
+    d, dtype = means.shape[0], means.dtype
+    found = eliminate_sums(means)
+    full = found.rank == d
+    lengths = jnp.linalg.norm(means, axis=1)
+    scale = jnp.where(lengths > 0, lengths, 1.0)
+    if means.shape[1] < d:  # rank-deficient by construction
+        upper, basis = jnp.eye(d, dtype=dtype), jnp.zeros((means.shape[1], d), dtype)
+    else:
+        basis, upper = jnp.linalg.qr((means / scale[:, None]).T)
+        basis = jnp.where(full, basis, 0.0)
+        upper = jnp.where(full, upper, jnp.eye(d, dtype=dtype))
+    inverse = solve(upper, jnp.eye(d, dtype=dtype))
+    return Frame(found, basis, jnp.where(full, inverse / scale[:, None], 0.0), lengths)
 
 
 def frame_of_product(gram: Array, mean: Array) -> Frame:

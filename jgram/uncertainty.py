@@ -192,7 +192,7 @@ def uncertainties(
         )
         linearised, parts, changes = jax.device_get(found)
     return {
-        name: _uncertainty(
+        name: uncertainty_of(
             jax.tree.map(lambda leaf, i=i: leaf[i], linearised),
             parts[i, :n],
             changes[i, :n],
@@ -225,9 +225,10 @@ def _linearise_all(
     return jax.vmap(one)(x_hats, weights, product)
 
 
-def _uncertainty(
+def uncertainty_of(
     found: Linearisation, parts: np.ndarray, changes: np.ndarray, weights: np.ndarray
 ) -> Uncertainty:
+    """:class:`Uncertainty` from contributions, leave-one-out changes and weights ``[n]``."""
     n = float(weights.sum())
     parts = np.where(weights > 0, parts, 0.0)
     log_score = float(found.elimination.log_determinant)

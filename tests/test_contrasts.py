@@ -193,6 +193,9 @@ def test_a_report_alone_is_judged_on_the_records_that_it_labels(data):
     np.testing.assert_allclose(alone.values[0, 0], expected.values[0], rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(alone.covariance[0, 0, 0], expected.covariance[0, 0], rtol=1e-9)
     np.testing.assert_array_equal(alone.weights[1], z >= 0)
+    kept = payoffs(observe(observed.kernel, y[z >= 0]), z[z >= 0][None], num_classes=3)
+    np.testing.assert_allclose(alone.means[1, 0], kept.means[0], rtol=0.02)
+    np.testing.assert_allclose(alone.covariance[1, 0, 0], kept.covariance[0, 0], rtol=0.05)
 
 
 def test_swapping_two_labels_turns_one_sign(data):

@@ -268,7 +268,7 @@ def front_doors(directory):
     drawn = approximation.approximate(TableKernel.of(NUMBERS.astype(float)), NUMBERS)
     approximation.leave_blocks_out(drawn, REPORTS, **CLASSES)
     drawn.product(NUMBERS), drawn.gram(NUMBERS), drawn.squares
-    streams.stream_payoffs([(REPORTS, np.asarray(OUTCOMES))], kernels.Delta(5), **CLASSES)
+    streams.Stream([(REPORTS, np.asarray(OUTCOMES))], kernels.Delta(5), **CLASSES).judge()
     jgram.noise_floor(KEY, X_HAT, NUMBERS, kernels.RBF(3.0), draws=2)
     jgram.noise_floor(KEY, X_HAT, OUTCOMES, "delta", draws=2)
     jgram.bootstrap(KEY, X_HAT, NUMBERS, kernels.RBF(3.0), draws=2)

@@ -1,17 +1,18 @@
-"""Two passes over batches, against all records in memory."""
+"""Passes over batches, against all records in memory."""
+
+from functools import partial
 
 import jax
 import numpy as np
 import pytest
-from scipy.stats import norm
 
 import jgram
 from jgram.comparisons import records_needed, retention, sign_test
-from jgram.contrasts import pair_payoffs, payoffs
+from jgram.contrasts import noise_tests_of, payoffs_alone, payoffs_of_pairs, products
 from jgram.kernels import RandomFeatures
 from jgram.observed import observe
 from jgram.ranks import rank_pairs
-from jgram.streams import stream_payoffs
+from jgram.streams import Stream
 from jgram.uncertainty import uncertainties
 
 N, CLASSES = 150, 3
@@ -29,44 +30,50 @@ def records(kernel):
     return reports, rng.normal(size=(CLASSES, 2))[truth] * 2 + rng.normal(size=(N, 2)), drawn
 
 
+@pytest.mark.parametrize("soft", [False, True])
 @pytest.mark.parametrize("kernel", [pytest.param("delta", marks=pytest.mark.thorough), "features"])
-def test_streams_say_what_memory_says(kernel):
+def test_streams_say_what_memory_says(kernel, soft):
     reports, y, kernel = records(kernel)
-    weights = np.arange(N) % 3 + 1.0 if isinstance(kernel, jgram.Delta) else None
-    cuts = [slice(0, 50), slice(50, 100), slice(100, N)]
-    batches = [
-        (reports[:, cut], y[cut], *(() if weights is None else (weights[cut],))) for cut in cuts
-    ]
-    found = stream_payoffs(batches, kernel, num_classes=CLASSES)
+    reports = np.eye(CLASSES)[reports] * 0.7 + 0.1 if soft else reports
+    weights = np.arange(N) % 3 + 1.0 if isinstance(kernel, jgram.Delta) else np.ones(N)
+    cuts = [slice(0, 50), slice(50, 50), slice(50, 110), slice(110, N)]
+    stream = Stream(
+        [(reports[:, cut], y[cut], weights[cut]) for cut in cuts], kernel, num_classes=CLASSES
+    )
+    found = stream.judge()
     with jax.enable_x64(True):
         observed = observe(kernel, y)
-        exact = pair_payoffs(observed, reports, num_classes=CLASSES, weights=weights)
-        alone = payoffs(observed, reports[2:], num_classes=CLASSES, weights=weights)
+        known = products(observed, reports, num_classes=CLASSES, weights=weights)
+        pairs = payoffs_of_pairs(known, np.stack(np.triu_indices(3, 1), axis=1))
         names = dict(zip("abc", reports, strict=True))
         published = uncertainties(names, observed, num_classes=CLASSES, weights=weights)
-        for field in ("means", "covariance", "seen"):
-            np.testing.assert_allclose(
-                getattr(found.pairs, field), getattr(exact, field), rtol=1e-9, atol=1e-14
-            )
-        for said, known in zip(
-            (_judge(found.pairs, i) for i in range(3)),
-            (_judge(exact, i) for i in range(3)),
-            strict=True,
-        ):
-            np.testing.assert_allclose(said, known, rtol=1e-8)
+        same = partial(np.testing.assert_allclose, rtol=1e-12, atol=1e-17)
+        for said, exact in ((found.pairs, pairs), (found.alone, payoffs_alone(known))):
+            for field in ("means", "covariance", "seen"):
+                same(getattr(said, field), getattr(exact, field))
+        np.testing.assert_allclose(found.noise_p_values, noise_tests_of(known), rtol=1e-9)
+        for i in range(3):
+            same(_judge(found.pairs, i), _judge(pairs, i), rtol=1e-8)
         ranked = [
-            rank_pairs(jax.random.key(0), pairs, found.noise_p_values)
-            for pairs in (found.pairs, exact)
+            rank_pairs(jax.random.key(0), each, found.noise_p_values)
+            for each in (found.pairs, pairs)
         ]
-        np.testing.assert_allclose(ranked[0].values, ranked[1].values, rtol=1e-9)
-        np.testing.assert_allclose(ranked[0].standard_errors, ranked[1].standard_errors, rtol=1e-8)
-        np.testing.assert_allclose(ranked[0].keeps.lower, ranked[1].keeps.lower, atol=0.02)
-    assert found.num_records == (N if weights is None else weights.sum())
-    np.testing.assert_allclose(found.log_scores, [x.log_score for x in published.values()])
-    errors = [x.standard_error for x in published.values()]
-    np.testing.assert_allclose(found.standard_errors, errors, rtol=1e-9)
-    sure = norm.sf(float(alone.means[0]) / float(alone.covariance[0, 0]) ** 0.5)
-    assert float(found.noise_p_values[2]) == pytest.approx(float(sure))
+        same(ranked[0].values, ranked[1].values, rtol=1e-9)
+        same(ranked[0].standard_errors, ranked[1].standard_errors, rtol=1e-8)
+        same(ranked[0].keeps.lower, ranked[1].keeps.lower, atol=0.02)
+    assert stream.num_records == weights.sum()
+    for said, exact in zip(found.published, published.values(), strict=True):
+        for field in ("log_score", "standard_error", "lengths", "inverse", "rank"):
+            same(getattr(said, field), getattr(exact, field), rtol=1e-10)
+        assert (said.bias is None) == (exact.bias is None)
+        assert said.bias is None or said.bias == pytest.approx(exact.bias, rel=1e-9)
+
+
+def test_one_report_is_paired_with_itself():
+    reports, y, kernel = records("delta")
+    found = Stream([(reports[:1], y)], kernel, num_classes=CLASSES).judge()
+    assert found.pairs.means.shape == (1, 2)
+    assert float(found.noise_p_values[0]) < 1e-6
 
 
 def _judge(pairs, i):
@@ -79,12 +86,12 @@ def test_what_cannot_be_streamed_is_refused(unchecked):
     reports, y, kernel = records("delta")
     whole = [(reports, y)]
     with pytest.raises(ValueError, match="can be read twice"):
-        stream_payoffs(iter(whole), kernel, num_classes=CLASSES)
+        Stream(iter(whole), kernel, num_classes=CLASSES)
     with pytest.raises(ValueError, match="a kernel with features"):
-        stream_payoffs(whole, jgram.RBF(1.0), num_classes=CLASSES)
+        Stream(whole, jgram.RBF(1.0), num_classes=CLASSES)
     with pytest.raises(ValueError, match="at least one batch"):
-        stream_payoffs([], kernel, num_classes=CLASSES)
+        Stream([], kernel, num_classes=CLASSES)
     with pytest.raises(ValueError, match=r"labels 0\.\.1"):
-        stream_payoffs(whole, kernel, num_classes=2)
+        Stream(whole, kernel, num_classes=2)
     with pytest.raises(ValueError, match="weights"):
-        stream_payoffs([(reports, y[:-1])], kernel, num_classes=CLASSES)
+        Stream([(reports, y[:-1])], kernel, num_classes=CLASSES)
