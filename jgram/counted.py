@@ -24,7 +24,6 @@ __all__ = [
     "merge",
     "objects",
     "representatives",
-    "row_keys",
 ]
 
 _DENSE = 1 << 16  # so many combinations are counted in an array, there or not
@@ -202,26 +201,6 @@ def representatives(codes: Sequence[np.ndarray], sizes: Sequence[int]) -> Fold:
     place = np.empty(size, np.int32 if n < 2**31 else np.int64)
     place[order] = np.arange(len(order))
     return Fold(first[order], place[keys])
-
-
-def row_keys(codes: Sequence[np.ndarray], sizes: Sequence[int]) -> np.ndarray:
-    """One number ``[n]`` for every row of columns of codes, in their lexicographic order.
-
-    Args:
-        codes: Columns ``[n]`` of ints, -1 where missing.
-        sizes: The number of codes of each column.
-
-    Raises:
-        ValueError: More combinations than 64 bits count.
-
-    Example:
-        >>> row_keys([np.array([0, 1]), np.array([-1, 1])], [2, 2])
-        array([3, 8])
-    """
-    keys, size = _keys(codes, sizes)
-    if keys is None:
-        raise ValueError(f"expected fewer than 2**62 combinations of labels, got {size}")
-    return keys.astype(np.int64)
 
 
 # --------------------------------------------------------------------------------------------

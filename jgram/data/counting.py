@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jgram.counted import Counted, count, merge, objects, row_keys
+from jgram.counted import Counted, count, merge, objects, representatives
 from jgram.data.bins import quantile_bins
 from jgram.data.columns import DROP_HINT, column, drop_missing
 from jgram.data.files import Reading, batches, opened, parsed, select
@@ -203,20 +203,21 @@ def locate(
         The file, the row through all files, and which distinct record.
     """
     files, reading, _ = opened(source, reading)
-    sizes, start = [len(labels) for labels in counted.labels.values()], 0
-    keys, left = row_keys(list(counted.codes.T), sizes), wanted.copy()
+    known = {row.tobytes(): i for i, row in enumerate(counted.codes)}
+    sizes, left, start = list(map(len, counted.labels.values())), wanted.copy(), 0
     for path in files:
         for batch in coded_batches(path, reading):
             codes = []
             for name, (labels, given) in batch.items():
-                known = counted.places[name]
-                codes.append(np.array([*(known.get(x, -1) for x in labels), -1])[given])
-            found = row_keys(codes, sizes)
-            place = np.minimum(np.searchsorted(keys, found), len(keys) - 1)
-            for row in np.flatnonzero((keys[place] == found) & (left[place] > 0)).tolist():
-                if left[place[row]] > 0:
-                    left[place[row]] -= 1
-                    yield path, start + row, int(place[row])
+                place = counted.places[name]
+                codes.append(np.array([*(place.get(x, -1) for x in labels), -1], np.int32)[given])
+            alike = representatives(codes, sizes)
+            rows = np.stack(codes, axis=1)[alike.first]
+            found = np.array([known.get(row.tobytes(), -1) for row in rows])[alike.place]
+            for row in np.flatnonzero((found >= 0) & (left[found] > 0)).tolist():
+                if left[found[row]] > 0:
+                    left[found[row]] -= 1
+                    yield path, start + row, int(found[row])
             start += len(found)
 
 
@@ -248,8 +249,13 @@ def _of_arrow(array: Any, name: str, path: Any, seen: dict[str, Any]) -> Any:
     if isinstance(array, np.ndarray):
         import pyarrow
 
-        array = pyarrow.array(column(array, name).values)
+        column(array, name)  # one value a record
+        array = pyarrow.array(array, from_pandas=True)
     kind = str(array.type)
+    if kind.startswith("run_end_encoded"):
+        from pyarrow import compute
+
+        array = compute.run_end_decode(array)
     if kind.startswith(("list", "large_list", "fixed_size_list", "struct", "map")):
         raise ValueError(f"{path}: {name}: expected one value a record, got {kind}")
     if not kind.startswith("dictionary"):

@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from jgram.counted import fold, row_keys
+from jgram.counted import fold, representatives
 from jgram.data.columns import (
     Column,
     check_aligned,
@@ -260,19 +260,12 @@ def _categorical(columns: Mapping[str, Column], name: str, records: float | None
 
 def _joint(parts: Sequence[Column]) -> tuple[list[Any], np.ndarray]:
     """Joint outcomes of complete columns in lexicographic order, and which each record has."""
-    sizes = [len(part.factors[0]) for part in parts]
-    try:
-        keys = row_keys([part.codes for part in parts], sizes)
-    except ValueError:  # too many combinations for one number
-        keys = np.stack([part.codes for part in parts], axis=1)
-        rows, codes = np.unique(keys, axis=0, return_inverse=True)
-    else:
-        found, codes = Column("", keys, np.ones(len(keys), bool)).factors
-        rows = np.stack(np.unravel_index(found, [size + 1 for size in sizes]), axis=1) - 1
-    outcomes = [
-        tuple(part.factors[0][code] for part, code in zip(parts, row, strict=True)) for row in rows
-    ]
-    return outcomes, codes.astype(np.int32).ravel()
+    codes = [part.codes for part in parts]
+    alike = representatives(codes, [len(part.factors[0]) for part in parts])
+    rows = np.stack([each[alike.first] for each in codes], axis=1)
+    order, labels = np.lexsort(rows.T[::-1]), [part.factors[0] for part in parts]
+    outcomes = [tuple(map(list.__getitem__, labels, row)) for row in rows[order]]
+    return outcomes, np.argsort(order).astype(np.int32)[alike.place]
 
 
 def _refuse_improbable(values: np.ndarray, name: str) -> None:
