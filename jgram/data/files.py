@@ -406,7 +406,7 @@ def _is_text(kind: Any) -> bool:
 
 def _npz_batches(path: Any, reading: Reading, choose: Any, _: bool) -> Iterator[dict[str, Any]]:
     data = _seekable(path)
-    with zipfile.ZipFile(data), np.load(data) as archive:
+    with zipfile.ZipFile(data), np.load(data, allow_pickle=False) as archive:
         found = {name: archive[name] for name in select(archive.files, reading.names, path)}
     rows = slice(None) if choose is None else choose(len(next(iter(found.values()))))
     yield {name: array if choose is None else array[rows] for name, array in found.items()}
