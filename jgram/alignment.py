@@ -1,4 +1,4 @@
-"""One naming of the classes for all reports."""
+"""One naming of the classes, and one boldness, for all reports."""
 
 from typing import Any, NamedTuple
 
@@ -11,29 +11,27 @@ __all__ = ["Alignment", "align"]
 
 
 class Alignment(NamedTuple):
-    """Reports with one naming of the classes.
+    """Reports in one naming of the classes and, where they are soft, at one boldness.
 
     Attributes:
+        reports: ``[k, n]``, or soft ``[k, n, d]``, as they are compared.
         names: ``[k, d]``, the new name of every class of every report.
         nearest: ``[k]``, of the reports that keep their names the one most like each report.
+        matrices: ``[k, d, d]``; rows of ``reports``, as matrices, are those given times these.
     """
 
+    reports: Num[np.ndarray, "k n ..."]
     names: Int[np.ndarray, "k d"]
     nearest: Int[np.ndarray, " k"]
-
-    def rename(self, reports: Int[ArrayLike, "k n"]) -> Int[np.ndarray, "k n"]:
-        """Labels ``[k, n]`` by their new names."""
-        reports = np.asarray(reports)
-        renamed = np.take_along_axis(self.names, np.maximum(reports, 0), axis=1)
-        return np.where(reports >= 0, renamed, reports)
+    matrices: Num[np.ndarray, "k d d"]
 
 
 def align(
-    reports: Int[ArrayLike, "k n"],
+    reports: Num[ArrayLike, "k n ..."],
     num_classes: int,
     weights: Num[ArrayLike, " n"] | None = None,
 ) -> Alignment:
-    """Name the classes of all reports alike, where that clearly helps.
+    """Name the classes of all reports alike, where that clearly helps; make soft ones as bold.
 
     The scores of the paper are blind to a relabelling; payoffs are not. The best renaming of one
     report to another maximises the sum of the matched cells ``(n_ab - n_a n_b / n) /
@@ -44,8 +42,14 @@ def align(
     for unrelated reports) times ``2 + sqrt(2 log d!)`` (the choice among ``d!`` renamings). In the
     end the naming of most reports stays, of as many the one that comes first.
 
+    Soft reports say the same however boldly they are written: ``z`` is read as ``1/d + s (z - q)``,
+    ``q`` its mean and ``s`` such that its variances add up to ``1 - 1/d``, as if they were labels
+    of equally frequent classes. Taken for lotteries, the half of a report and of nothing would keep
+    half of it, and a posterior less than its own most likely class. Soft reports that are all
+    certain are labels.
+
     Args:
-        reports: Labels ``[k, n]``, negative where missing; concrete.
+        reports: Labels ``[k, n]``, negative where missing, or soft ``[k, n, d]``; concrete.
         num_classes: ``d``.
         weights: Frequencies ``[n]``.
 
@@ -56,9 +60,29 @@ def align(
         >>> noise, truth = np.arange(100) // 50, np.arange(100) % 2
         >>> align(np.stack([noise, 1 - truth, truth, truth]), 2).names.tolist()
         [[0, 1], [1, 0], [0, 1], [0, 1]]
+        >>> soft = np.eye(2)[truth]
+        >>> np.ptp(align(np.stack([soft, (soft + 1) / 3]), 2).reports, axis=0).max().round(9)
+        np.float64(0.0)
     """
-    reports = np.asarray(reports)
-    k, d = len(reports), num_classes
+    given = np.asarray(reports)
+    labels = given if given.ndim == 2 else given.argmax(axis=2)
+    names, nearest = _names(labels, num_classes, weights)
+    matrices = np.eye(num_classes)[names]
+    if given.ndim == 2 or ((given == 0) | (given == 1)).all():
+        renamed = np.take_along_axis(names, np.maximum(labels, 0), axis=1)
+        return Alignment(np.where(labels >= 0, renamed, labels), names, nearest, matrices)
+    w = np.ones(given.shape[1]) if weights is None else np.asarray(weights)
+    q = w @ given / w.sum()
+    spread = np.sum(w @ (given - q[:, None]) ** 2, axis=1) / w.sum()
+    bold = np.sqrt((1 - 1 / num_classes) / np.where(spread > 1e-12, spread, 1 - 1 / num_classes))
+    bold = bold[:, None, None]
+    matrices = (bold * np.eye(num_classes) + 1 / num_classes - bold * q[:, None, :]) @ matrices
+    return Alignment(given @ matrices, names, nearest, matrices)
+
+
+def _names(reports: np.ndarray, d: int, weights: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The new name of every class ``[k, d]``, and the report most like each ``[k]``."""
+    k = len(reports)
     tables = {
         (i, j): _matched(reports[i], reports[j], d, weights) for j in range(k) for i in range(j)
     }
@@ -84,7 +108,7 @@ def align(
     names = np.argsort(names[np.argmax(votes)])[names]
     names[~related] = np.arange(d)
     kept = (names == np.arange(d)).all(axis=1)
-    return Alignment(names, np.argmax(np.where(kept, association, -np.inf), axis=1))
+    return names, np.argmax(np.where(kept, association, -np.inf), axis=1)
 
 
 def _matched(one: np.ndarray, two: np.ndarray, d: int, weights: Any) -> tuple[np.ndarray, float]:

@@ -20,7 +20,7 @@ import numpy as np
 from jax.scipy.stats import norm
 
 import jgram.display as display
-from jgram.alignment import align
+from jgram.alignment import Alignment, align
 from jgram.approximation import (
     MOST_FEATURES,
     LeftOut,
@@ -376,14 +376,14 @@ def score(
     bound = bind({name: x_hat}, y, kernel, intake)
     with float64():
         several = len(bound.classes) > 1  # one class says nothing
-        stacked = bound.reports[name][None]
+        aligned = _aligned(bound)
         length = intake.block_length
         if length is None:
-            length = _suggested(_judge(bound, stacked, None).alone) if several else 1
+            length = _suggested(_judge(bound, aligned, None).alone) if several else 1
         time = _time_groups(bound, length)
         groups = bound.groups if time is None else time
-        judged = _judge(bound, stacked, groups) if several else None
-        left = _left_out(bound, stacked) if several else None
+        judged = _judge(bound, aligned, groups) if several else None
+        left = _left_out(bound, aligned) if several else None
     bound = replace(bound, findings=(*bound.findings, *_few_groups(groups)))
     return _published(bound, judged, left, confidence, several=False)[name]
 
@@ -405,7 +405,8 @@ def rank_reports(
 
     Args:
         reports: Name to labels ``[n]``, all of the same ``n`` records, or a data frame of them; two
-            or more.
+            or more. Or all soft ``[n, d]``: what they tell apart counts, not how boldly
+            (:func:`jgram.alignment.align`).
         y: Observations of these records, as in :func:`score`.
         kernel: ``None`` takes what fits the observations; frozen for all reports.
         intake: How both are read (:class:`jgram.Intake`).
@@ -446,24 +447,22 @@ def rank_reports(
             f"expected two classes or more, got {only} alone in every report: list all possible "
             "labels in classes="
         )
-    stacked, names, renamed = _aligned(bound)
+    aligned = _aligned(bound)
     with float64():
         judged, length, groups = None, intake.block_length, bound.groups
         if length is None:
-            judged = _judge(bound, stacked, None)
+            judged = _judge(bound, aligned, None)
             length = _suggested(judged.pairs)
         if length != 1:
             judged, groups = None, _time_groups(bound, length)
-        judged = _judge(bound, stacked, groups) if judged is None else judged
-        bound, judged, left = _with_enough_features(bound, stacked, groups, judged)
+        judged = _judge(bound, aligned, groups) if judged is None else judged
+        bound, judged, left = _with_enough_features(bound, aligned, groups, judged)
         key = jax.random.key(0) if key is None else key
         found = _verdicts(key, judged.pairs, judged.noise, groups, confidence)
         verdicts = jax.device_get(found)
-    if names is not None:  # published scores are of the reports as they were given
-        product = np.take_along_axis(judged.product, names[:, None, :], axis=2)
-        judged = judged._replace(product=product)
     published = _published(bound, judged, left, confidence, several=True)
-    findings = (*bound.findings, *renamed, *_few_groups(groups), *_capped(bound, judged, left))
+    renamed, capped = _renamed(bound, aligned), _capped(bound, judged, left)
+    findings = (*bound.findings, *renamed, *_few_groups(groups), *capped)
     return _ranking(bound, published, judged.pairs, left, verdicts, findings, confidence, length)
 
 
@@ -505,24 +504,22 @@ def compare(
 # --------------------------------------------------------------------------------------------
 
 
-def _aligned(bound: Bound) -> tuple[np.ndarray, np.ndarray | None, list[Finding]]:
-    """Reports as one array with one naming of the classes, the new names, and a word on each."""
-    stacked = np.stack(list(bound.reports.values()))
-    if stacked.ndim == 3:
-        return stacked, None, []
-    found = align(stacked, len(bound.classes), bound.weights)
-    aligned, reports = found.rename(stacked), list(bound.reports)
-    renamed = np.flatnonzero((found.names != np.arange(len(bound.classes))).any(axis=1))
-    said = [
-        relabelling(
-            (reports[near], stacked[near]),
-            (reports[i], stacked[i], found.names[i]),
-            bound.classes,
-            bound.weights,
-        )
-        for i, near in zip(renamed, found.nearest[renamed], strict=True)
+def _aligned(bound: Bound) -> Alignment:
+    return align(np.stack(list(bound.reports.values())), len(bound.classes), bound.weights)
+
+
+def _renamed(bound: Bound, aligned: Alignment) -> list[Finding]:
+    """What is said of reports that are read with their classes renamed."""
+    same = np.arange(len(bound.classes))
+    reports = [
+        (name, labels if labels.ndim == 1 else labels.argmax(axis=1))
+        for name, labels in bound.reports.items()
     ]
-    return aligned, found.names, said
+    return [
+        relabelling(reports[near], (*report, names), bound.classes, bound.weights)
+        for report, names, near in zip(reports, aligned.names, aligned.nearest, strict=True)
+        if (names != same).any()
+    ]
 
 
 def _suggested(paid: Payoffs) -> int:
@@ -537,7 +534,10 @@ def _time_groups(bound: Bound, length: int) -> np.ndarray | None:
 
 
 class _Judged(NamedTuple):
-    """What one kernel pass says: of pairs in the order of ``np.triu_indices(k, 1)``, of reports."""
+    """What one kernel pass says: of pairs in the order of ``np.triu_indices(k, 1)``, of reports.
+
+    ``product`` is the kernel times the reports as they were given.
+    """
 
     pairs: Payoffs
     alone: Payoffs
@@ -545,8 +545,9 @@ class _Judged(NamedTuple):
     product: Any
 
 
-def _judge(bound: Bound, stacked: np.ndarray, groups: Any) -> _Judged:
+def _judge(bound: Bound, aligned: Alignment, groups: Any) -> _Judged:
     """Payoffs of every pair and of every report alone, and tests of each report against noise."""
+    stacked, blocked = aligned.reports, groups
     n, k = bound.observed.size, len(stacked)
     # Few distinct shapes, few compilations: pad with records of weight 0, each its own group.
     padding = padded_length(n) - n
@@ -566,20 +567,49 @@ def _judge(bound: Bound, stacked: np.ndarray, groups: Any) -> _Judged:
         pairs = pair_payoffs(observed, reports, complete=False, **options)
     noise = noise_tests_of(found) if groups is None else grouped_noise_tests(observed, found)
     found = jax.device_get(_Judged(pairs, alone, noise, found.product))
-    return _Judged(_cut(found.pairs, n), _cut(found.alone, n), found.noise, found.product[:, :n])
+    pairs = _cut(found.pairs, n)
+    if stacked.ndim == 3 and k > 1:
+        pairs = _with_boldness(pairs, stacked, blocked)
+    product = found.product[:, :n] @ np.linalg.inv(aligned.matrices)
+    return _Judged(pairs, _cut(found.alone, n), found.noise, product)
 
 
-def _left_out(bound: Bound, stacked: np.ndarray) -> LeftOut | None:
+def _with_boldness(pairs: Payoffs, soft: np.ndarray, groups: Any) -> Payoffs:
+    """Payoffs of soft reports with what each record does to how bold they were made."""
+    w, (first, second) = pairs.weights[0], np.triu_indices(len(soft), 1)
+    total = w.sum()
+    lengths = np.sum((soft - (w @ soft / total)[:, None]) ** 2, axis=2)
+    away = lengths / np.maximum(lengths @ w / total, 1e-300)[:, None] - 1
+    change = np.stack([away[first], away[second]], axis=1) * pairs.means[:, :, None] / 2
+
+    def covariance(values: Any) -> np.ndarray:
+        away = values - pairs.means[:, :, None]
+        sums = w * away
+        if groups is not None:
+            sums = away = np.apply_along_axis(lambda part: np.bincount(groups, part), 2, sums)
+        return np.einsum("pin,pjn->pij", sums, away) / total**2
+
+    values: Any = pairs.values - change
+    differences = pairs.differences - change[:, 0] + change[:, 1]
+    rounding = np.abs(differences) < 1e-9 * np.abs(values).max()
+    return pairs._replace(
+        values=values,
+        differences=np.where(rounding, 0.0, differences),
+        covariance=pairs.covariance + covariance(values) - covariance(pairs.values),
+    )
+
+
+def _left_out(bound: Bound, aligned: Alignment) -> LeftOut | None:
     return leave_blocks_out(
-        bound.observed, stacked, num_classes=len(bound.classes), weights=bound.weights
+        bound.observed, aligned.reports, num_classes=len(bound.classes), weights=bound.weights
     )
 
 
 def _with_enough_features(
-    bound: Bound, stacked: np.ndarray, groups: Any, judged: _Judged
+    bound: Bound, aligned: Alignment, groups: Any, judged: _Judged
 ) -> tuple[Bound, _Judged, LeftOut | None]:
     """Random features doubled until their error hardly shows, and that error in all covariances."""
-    left: Any = _left_out(bound, stacked)
+    left: Any = _left_out(bound, aligned)
     if left is None:
         return bound, judged, None
     size = _num_features(bound)
@@ -589,7 +619,7 @@ def _with_enough_features(
             break
         size = min(size << ceil(2 * log2(short)), MOST_FEATURES)
         bound = with_features(bound, size)
-        judged, left = _judge(bound, stacked, groups), _left_out(bound, stacked)
+        judged, left = _judge(bound, aligned, groups), _left_out(bound, aligned)
     away = left.means - left.means.mean(axis=0)
     added = np.einsum("bpi,bpj->pij", away, away) * (len(away) - 1) / len(away)
     pairs = judged.pairs._replace(covariance=judged.pairs.covariance + added)

@@ -373,7 +373,7 @@ def test_alignment():
     # A report of noise comes first: it must not stand between the others.
     reports = np.stack([noise[1], x, names[other], missing, other])
     found = align(reports, 4)
-    aligned = found.rename(reports)
+    aligned = found.reports
     np.testing.assert_array_equal(aligned[2], other)
     np.testing.assert_array_equal(aligned[3], np.where(missing < 0, -1, other))
     np.testing.assert_array_equal(found.names[[0, 1, 4]], np.tile(np.arange(4), (3, 1)))
