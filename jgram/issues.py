@@ -25,6 +25,7 @@ is
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -37,10 +38,12 @@ from jgram.counted import representatives
 from jgram.data import check_aligned, drop_missing, encode_reports, find_leaks
 from jgram.data.columns import read_table, take
 from jgram.data.labels import Missing
+from jgram.display import Field, Line, Shown, Table, View
 from jgram.findings import Finding
 from jgram.kernels import Kernel, describe
 from jgram.left_out import EXACT, predict_left_out
 from jgram.observed import Codes, Observed
+from jgram.plots import curve_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -70,7 +73,7 @@ class ClassSummary:
 
 
 @dataclass(frozen=True, eq=False)
-class LabelIssues:
+class LabelIssues(Shown):
     """Every record's label judged by the observations; arrays ``[n]`` by row of the input.
 
     A record that was left out (no label, or no observation with ``missing="drop"``) has NaN and the
@@ -152,51 +155,71 @@ class LabelIssues:
 
     def records(self, limit: int | None = None) -> list[dict[str, Any]]:
         """The issues as rows for CSV or JSON, the most suspicious first, ``limit`` at most."""
-        return [self.record(row) for row in self.issues[:limit]]
+        return display.records(self.listing(self.issues[:limit]))
 
-    def record(self, row: Any) -> dict[str, Any]:
-        """What is found of one row of the input."""
-        return {
-            "row": int(row),
-            "label": self.classes[self.labels[row]],
-            "suggested": self.classes[self.suggested[row]],
-            "wrong": float(self.wrong[row]),
-            "margin": float(self.margin[row]),
-        }
+    def listing(
+        self,
+        rows: Any = None,
+        numbers: Any = None,
+        beside: Sequence[Field] = (),
+        caption: str = "Suspicious records, the worst first",
+    ) -> Table:
+        """Records to look at: the label of each, the other one, how surely it is wrong.
 
-    def __str__(self) -> str:
-        """What ``jgram issues`` shows."""
-        return display.to_text(self._view())
+        Args:
+            rows: Of the input; by default the issues.
+            numbers: What they are called, by default as in the input.
+            beside: More fields, of places in ``rows``.
+            caption: What the records are.
+        """
+        rows = self.issues if rows is None else rows
+        numbers = rows if numbers is None else numbers
+        fields = [
+            Field("row", lambda i: int(numbers[i]), keys=("row",)),
+            Field("label", lambda i: self.classes[self.labels[rows[i]]], str, ("label",), True),
+            Field("suggested", lambda i: self.classes[self.suggested[rows[i]]], str,
+                  ("suggested",), True),
+            Field("wrong", lambda i: float(self.wrong[rows[i]]), display.share, ("wrong",)),
+            Field("", lambda i: float(self.margin[rows[i]]), keys=("margin",)),
+        ]  # fmt: skip
+        return Table(caption, range(len(rows)), [*fields, *beside], long=True)
 
-    def _repr_html_(self) -> str:
-        return display.to_html(self._view())
+    def table(self) -> Table:
+        """One row a record, the most suspicious first."""
+        return self.listing(self.order)
 
-    def to_frame(self, library: str | None = None) -> Any:
-        """One row a record, most suspicious first; of ``"pandas"``, ``"polars"``, ``"pyarrow"``."""
-        return display.to_frame(self._columns(), library)
-
-    def to_json(self) -> str:
-        """All of it as JSON, which :func:`jgram.load` reads."""
-        return display.to_json(self)
+    def view(self, source: Mapping[str, Any] | None = None, listing: Table | None = None) -> View:
+        """What was judged, how many labels are wrong, each class, the records to look at."""
+        classes = Table(
+            "Every class, the largest share of suspicious records first",
+            self.by_class(),
+            [
+                Field("class", attrgetter("name"), str, name=True),
+                Field("records", attrgetter("count")),
+                Field("issues", attrgetter("issues")),
+                Field("mean\nwrong", attrgetter("mean_wrong"), display.share),
+                Field("mostly suggested", attrgetter("confused_with"), _or_nothing, name=True),
+            ],
+            long=True,
+        )
+        head = display.judged(self.num_records, len(self.classes), self.observations, source)
+        return [*_head(self, head), classes, self.listing() if listing is None else listing]
 
     def plot(self) -> "Figure":
         """All records in the order of suspicion: a matplotlib figure."""
-        from jgram.plots import issues_figure
+        return curve_figure(self.wrong[self.order], self.number, self.interval, title=_CURVE)
 
-        return issues_figure(self)
 
-    def _view(self) -> display.View:
-        return [*display.issues_view(self), *display.suspects(self.records(20))]
+_CURVE = "Probability that the label is wrong, the most suspicious record first"
 
-    def _columns(self) -> dict[str, Any]:
-        rows, names = self.order, self.classes
-        return {
-            "row": rows.tolist(),
-            "label": [names[k] for k in self.labels[rows]],
-            "suggested": [names[k] for k in self.suggested[rows]],
-            "wrong": self.wrong[rows].tolist(),
-            "margin": self.margin[rows].tolist(),
-        }
+
+def _head(found: "LabelIssues | CellIssues", lines: list[Line]) -> list[Line]:
+    findings = map(display.finding_line, found.findings)
+    return [*lines[:-1], *findings, Line(found.conclusion, "conclusion"), Line()]
+
+
+def _or_nothing(value: Any) -> str:
+    return "" if value is None else str(value)
 
 
 def label_issues(
@@ -317,7 +340,7 @@ def label_issues(
 
 
 @dataclass(frozen=True, eq=False)
-class CellIssues:
+class CellIssues(Shown):
     """Distinct records judged, each standing for ``counts`` records of one label and observation.
 
     Attributes:
@@ -353,6 +376,39 @@ class CellIssues:
     classes: tuple[Any, ...]
     observations: str
     findings: tuple[Finding, ...]
+
+    def table(self, beside: Sequence[Field] = (), limit: int | None = None) -> Table:
+        """The suspicious distinct records, the worst first.
+
+        Args:
+            beside: More fields, of places in ``labels``.
+            limit: Rows at most.
+        """
+        order = np.lexsort((self.margin, -self.wrong))
+        fields = [
+            Field("records", lambda i: int(self.suspicious[i]), keys=("records",)),
+            Field("label", lambda i: self.classes[self.labels[i]], str, ("label",), True),
+            Field(
+                "suggested", lambda i: self.classes[self.suggested[i]], str, ("suggested",), True
+            ),
+            Field("wrong", lambda i: float(self.wrong[i]), display.share, ("wrong",)),
+            Field("", lambda i: float(self.margin[i]), keys=("margin",)),
+        ]
+        rows = order[self.suspicious[order] > 0][:limit].tolist()
+        caption = "Suspicious distinct records, the worst first"
+        return Table(caption, rows, [*fields, *beside], long=True)
+
+    def view(self, source: Mapping[str, Any] | None = None, listing: Table | None = None) -> View:
+        """What was judged, how many labels are wrong, the distinct records to look at."""
+        n = int(self.counts.sum())
+        head = display.judged(n, len(self.classes), self.observations, source)
+        return [*_head(self, head), self.table() if listing is None else listing]
+
+    def plot(self) -> "Figure":
+        """All records in the order of suspicion: a matplotlib figure."""
+        order = np.lexsort((self.margin, -self.wrong))
+        last = np.cumsum(self.counts[order])
+        return curve_figure(self.wrong[order], self.number, None, title=_CURVE, places=last)
 
 
 def cell_issues(

@@ -9,10 +9,12 @@ Intervals are for fresh records of the same kind. The test behind a separated pa
 these very records with fixed labels: it asks whether the two reports might be swapped.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil, exp, isfinite, log, log2
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import jax
@@ -52,9 +54,11 @@ from jgram.contrasts import (
     products,
 )
 from jgram.data.columns import named_columns
+from jgram.display import Field, Line, Shown, Table, View
 from jgram.findings import Evidence, Finding, diagnose, relabelling
 from jgram.kernels import Kernel, describe
 from jgram.noise import FEWEST_GROUPS, grouped_noise_tests
+from jgram.plots import intervals_figure
 from jgram.ranks import RankedPairs, rank_pairs
 from jgram.uncertainty import Uncertainty, padded_length, uncertainties
 
@@ -71,9 +75,11 @@ __all__ = [
     "score",
 ]
 
+_NONE = (None, None)
+
 
 @dataclass(frozen=True)
-class ScoreReport:
+class ScoreReport(Shown):
     """The plug-in Gram determinant score of one report, with all that belongs to it.
 
     Attributes:
@@ -140,30 +146,57 @@ class ScoreReport:
         fatal = [finding for finding in self.findings if finding.level == "fatal"]
         return fatal[0].message if fatal else None
 
-    def __str__(self) -> str:
-        """What ``jgram score`` shows."""
-        return display.to_text(display.score_view(self))
+    @property
+    def conclusion(self) -> str:
+        """The number, or why there is none."""
+        if self.reason is not None:
+            return f"No score: {self.reason}."
+        return f"The published log score of {self.name} is {_plus_minus(_log_score(self))}."
 
-    def _repr_html_(self) -> str:
-        return display.to_html(display.score_view(self))
+    def table(self, *, counts_scale: bool = False) -> Table:
+        """One row."""
+        hidden = [
+            Field("", attrgetter(key), keys=(key,))
+            for key in ("standard_error", "normalised_score", "hadamard_ratio", "seen",
+                        "noise_p_value", "num_records", "num_classes", "reason")
+        ]  # fmt: skip
+        name = Field("report", attrgetter("name"), keys=("report",), name=True)
+        return Table(
+            "The published score", [self], [name, *_published_fields(self, counts_scale), *hidden]
+        )
 
-    def to_frame(self, library: str | None = None) -> Any:
-        """One row; of ``"pandas"``, ``"polars"`` or ``"pyarrow"``."""
-        return display.to_frame({k: [v] for k, v in display.score_row(self).items()}, library)
-
-    def to_json(self) -> str:
-        """All of it as JSON, which :func:`jgram.load` reads."""
-        return display.to_json(self)
+    def view(self, source: Mapping[str, Any] | None = None, *, counts_scale: bool = False) -> View:
+        """What was judged, the number, how far it may be trusted."""
+        amounts = ", ".join(f"{name} {count:g}" for name, count in self.class_counts.items())
+        lines, d = [f"records of each class: {amounts}"], self.num_classes
+        if self.reason is None:
+            lines += [
+                f"normalised score {self.normalised_score:.3f}, Hadamard ratio "
+                f"{self.hadamard_ratio:.3g} (both from 0 to 1)",
+                f"the observations show {min(max(self.seen, 0), d - 1):.1f} of the {d - 1} "
+                f"directions between classes; p of noise {self.noise_p_value:.2g}",
+            ]
+        return [
+            *display.judged(self.num_records, d, f"kernel {self.kernel}", source),
+            self.table(counts_scale=counts_scale),
+            *map(Line, lines),
+            *map(display.finding_line, self.findings),
+            Line(self.conclusion, "conclusion"),
+        ]
 
     def plot(self) -> "Figure":
         """The picture that ``jgram score --plot`` draws: a matplotlib figure."""
-        from jgram.plots import scores_figure
-
-        return scores_figure([self])
+        return intervals_figure(
+            [self.name],
+            [self.log_score],
+            [self.interval],
+            title=f"Published log score, {self.confidence:.0%} interval",
+            absent="no score",
+        )
 
 
 @dataclass(frozen=True)
-class PairComparison:
+class PairComparison(Shown):
     """Two reports of the same records, compared at their own midpoint.
 
     Attributes:
@@ -188,6 +221,7 @@ class PairComparison:
         log_ratio_features_error: The same of ``log_ratio``.
     """
 
+    SCHEMA: ClassVar[str] = "jgram/pair/1"
     better: str
     worse: str
     retention: float | None
@@ -201,6 +235,25 @@ class PairComparison:
     records_needed: float | None
     retention_features_error: float | None = None
     log_ratio_features_error: float | None = None
+
+    @property
+    def conclusion(self) -> str:
+        """What the data say of the two, in one sentence."""
+        if self.separated:
+            return f"{self.better} is more reliable than {self.worse}."
+        return f"The data cannot tell {self.better} and {self.worse} apart."
+
+    def view(self, source: Mapping[str, Any] | None = None) -> View:
+        """The two, what the worse one keeps, the conclusion."""
+        seen = f"{self.num_records} records that both label"
+        return [Line(seen), Line(), _pairs_table([self]), Line(self.conclusion, "conclusion")]
+
+    def plot(self) -> "Figure":
+        """What the worse report keeps: a matplotlib figure."""
+        return _shares_figure(
+            [self.worse], [self.retention], [self.retention_interval],
+            title=f"Keeps of the information of {self.better}, interval of this pair",
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -234,7 +287,7 @@ class RankedReport:
 
 
 @dataclass(frozen=True)
-class Ranking:
+class Ranking(Shown):
     """Reports of the same records, the most reliable first, and which of them can be told apart.
 
     Attributes:
@@ -311,26 +364,148 @@ class Ranking:
             return f"{best[0]} is the most reliable{tail}"
         return f"{_listed(best)} are the most reliable and cannot be told apart{tail}"
 
-    def __str__(self) -> str:
-        """What ``jgram rank`` shows."""
-        return display.to_text(display.ranking_view(self))
+    def table(self, *, counts_scale: bool = False) -> Table:
+        """One row a report, best first."""
+        fields = [
+            Field("report", attrgetter("name"), keys=("report",), name=True),
+            Field(
+                f"keeps of the best\n{self.confidence:.0%} interval",
+                lambda one: (one.keeps, *(one.keeps_interval or _NONE), one.keeps_features_error),
+                _kept,
+                ("keeps", "keeps_low", "keeps_high"),
+            ),
+            Field("rank", attrgetter("first_rank", "last_rank"), display.between,
+                  ("first_rank", "last_rank")),
+            Field("p of\nnoise", attrgetter("noise_p_value"), display.p_value, ("noise_p_value",)),
+            Field("", attrgetter("inside_noise"), keys=("inside_noise",)),
+            *_published_fields(self, counts_scale),
+            Field("", lambda one: one.published.num_records, keys=("num_records",)),
+        ]  # fmt: skip
+        return Table("Every report, the best first", self.reports, fields)
 
-    def _repr_html_(self) -> str:
-        return display.to_html(display.ranking_view(self))
-
-    def to_frame(self, library: str | None = None) -> Any:
-        """One row a report, best first; of ``"pandas"``, ``"polars"`` or ``"pyarrow"``."""
-        return display.to_frame(display.ranking_rows(self), library)
-
-    def to_json(self) -> str:
-        """All of it as JSON, which :func:`jgram.load` reads."""
-        return display.to_json(self)
+    def view(self, source: Mapping[str, Any] | None = None, *, counts_scale: bool = False) -> View:
+        """What was judged, the reports, what stands against the ranking, the conclusion."""
+        time = f"records in order of time, judged in blocks of {self.block_length}"
+        asides = [time] if self.block_length > 1 else []
+        several = len(self.reports) > 2
+        return [
+            *display.judged(self.num_records, self.num_classes, self.observations, source, *asides),
+            self.table(counts_scale=counts_scale),
+            Line(
+                "'keeps': the share of the best report's information about the truth that a report "
+                "keeps",
+                "aside",
+            ),
+            *_ranking_findings(self),
+            *(Line(line, "aside") for line in self.undecided),
+            *([_pairs_table(self.pairs)] if several else []),
+            Line(self.conclusion, "conclusion"),
+        ]
 
     def plot(self) -> "Figure":
         """The picture that ``jgram rank --plot`` draws: a matplotlib figure."""
-        from jgram.plots import ranking_figure
+        ranks = [display.between((one.first_rank, one.last_rank)) for one in self.reports]
+        hollow = [one.inside_noise for one in self.reports]
+        return _shares_figure(
+            [f"{one.name} · rank {rank}" for one, rank in zip(self.reports, ranks, strict=True)],
+            [one.keeps for one in self.reports],
+            [one.keeps_interval for one in self.reports],
+            title=f"Keeps of the best report's information, {self.confidence:.0%} intervals that "
+            "hold together" + ("; hollow: not told from noise" if any(hollow) else ""),
+            hollow=hollow,
+        )
 
-        return ranking_figure(self)
+
+def _pairs_table(pairs: Sequence[PairComparison]) -> Table:
+    """Which reports can be told apart; of a ranking, where there is room for it."""
+    fields = [
+        Field("better", attrgetter("better"), keys=("better",), name=True),
+        Field("worse", attrgetter("worse"), keys=("worse",), name=True),
+        Field("told\napart", attrgetter("separated"), lambda told: "yes" if told else "no",
+              ("separated",)),
+        Field(
+            "worse keeps of better\ninterval of this pair",
+            lambda pair: (pair.retention, *(pair.retention_interval or _NONE),
+                          pair.retention_features_error),
+            _kept,
+            ("retention", "retention_low", "retention_high"),
+        ),
+        Field("p, all pairs\ntogether", attrgetter("adjusted_p_value"), display.p_value,
+              ("adjusted_p_value",)),
+        Field("", attrgetter("log_ratio"), keys=("log_ratio",)),
+        Field("", attrgetter("num_records"), keys=("num_records",)),
+        Field("", attrgetter("records_needed"), keys=("records_needed",)),
+    ]  # fmt: skip
+    return Table("Every pair of reports", pairs, fields, detail=len(pairs) > 1)
+
+
+def _shares_figure(names: Any, shares: Any, intervals: Any, **options: Any) -> "Figure":
+    options = {"absent": "not estimable", "percent": True, "ends": (0.0, 1.0), **options}
+    return intervals_figure(names, shares, intervals, **options)
+
+
+def _kept(values: Sequence[Any]) -> str:
+    """What a report keeps; the best one is what the others are measured by, and has no interval."""
+    keeps, low, high, features = values
+    if low is None or low == high == 1.0:
+        return display.share(keeps)
+    also = "" if features is None else f", features ± {100 * features:.1f}%"
+    return f"{keeps:.0%} [{low:.0%}, {high:.0%}]{also}"
+
+
+def _published_fields(found: "ScoreReport | Ranking", counts_scale: bool) -> list[Field]:
+    """The published score of a report, or of one that is ranked."""
+
+    def published(row: Any) -> ScoreReport:
+        return getattr(row, "published", row)
+
+    fields = [
+        Field(
+            f"published log\nscore ± {found.confidence:.0%}",
+            lambda row: _log_score(published(row)),
+            _plus_minus,
+            ("log_score", "log_score_low", "log_score_high"),
+        )
+    ]
+    if counts_scale:
+        fields.append(Field("counts\nscale", lambda row: published(row).counts_log_score, _counts))
+    return fields
+
+
+def _log_score(report: ScoreReport) -> tuple[float | None, ...]:
+    return (report.log_score, *(report.interval or _NONE))
+
+
+def _plus_minus(values: Sequence[Any]) -> str:
+    """A number with half the width of its interval."""
+    value, low, high = values
+    if value is None:
+        return "no score"
+    return f"{value:.2f}" + ("" if low is None else f" ± {(high - low) / 2:.2f}")
+
+
+def _counts(log_value: float | None) -> str:
+    """A number by its logarithm, in full where that can be read."""
+    if log_value is None:
+        return "0"
+    return f"{exp(log_value):,.0f}" if log_value < 34 else f"e^{log_value:.2f}"
+
+
+def _ranking_findings(found: Ranking) -> list[Line]:
+    """The findings that concern the ranking; those that reports share stand once."""
+    shared: dict[tuple[str, str, int], list[tuple[str, Finding]]] = {}
+    for report in found.reports:
+        alike = Counter()
+        for finding in report.published.findings:
+            if finding.concerns != "score":
+                key = (finding.name, finding.advice, alike[finding.name])
+                alike[finding.name] += 1
+                shared.setdefault(key, []).append((report.name, finding))
+    lines = []
+    for (first, finding), *others in shared.values():
+        also = f" (also {', '.join(name for name, _ in others)})" if others else ""
+        lines.append(display.finding_line(finding, f"{first}: {finding.message}{also}"))
+    return [*lines, *map(display.finding_line, found.findings)]
 
 
 def score(

@@ -17,14 +17,23 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from jgram.annotators import AnnotatorRanking
+from jgram.annotators import AnnotatorRanking, InferredLabels
 from jgram.issues import CellIssues, ClassSummary, LabelIssues
-from jgram.report import Ranking, ScoreReport
+from jgram.report import PairComparison, Ranking, ScoreReport
 
 __all__ = ["SCHEMAS", "load", "schema"]
 
 _CLASSES: dict[str, Any] = {
-    kind.SCHEMA: kind for kind in (ScoreReport, Ranking, LabelIssues, CellIssues, AnnotatorRanking)
+    kind.SCHEMA: kind
+    for kind in (
+        ScoreReport,
+        Ranking,
+        PairComparison,
+        LabelIssues,
+        CellIssues,
+        AnnotatorRanking,
+        InferredLabels,
+    )
 }
 _DEMO = "jgram/demo/1"
 _NOT_FINITE = ("NaN", "Infinity", "-Infinity")
@@ -130,9 +139,10 @@ def _built(kind: Any, record: Any, names: Mapping[str, Any], path: str) -> Any:
         if dtype is None:
             values[field.name] = _restored(hints[field.name], value, names, where)
         else:
-            each = int if dtype.startswith("int") else float
-            numbers = _restored(tuple[each, ...], value, names, where)
-            values[field.name] = np.array(numbers, dtype)
+            each: Any = int if dtype.startswith("int") else float
+            for _ in range(field.metadata.get("ndim", 1)):
+                each = tuple[each, ...]
+            values[field.name] = np.array(_restored(each, value, names, where), dtype)
     return kind(**values)
 
 
@@ -245,7 +255,9 @@ def _of_class(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     parts, required = {}, []
     for field in dataclasses.fields(kind):
         dtype = field.metadata.get("dtype")
-        found = _of_type(hints[field.name], definitions) if dtype is None else _array(dtype)
+        found = (
+            _of_type(hints[field.name], definitions) if dtype is None else _array(field.metadata)
+        )
         low, high = _bounds(field.name, hints[field.name])
         found |= {"minimum": low} if math.isfinite(low) else {}
         found |= {"maximum": high} if math.isfinite(high) else {}
@@ -292,14 +304,17 @@ def _of_type(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
         float: {"type": ["number", "null"]},
         str: {"type": "string"},
         type(None): {"type": "null"},
-        np.ndarray: _array("int64"),
+        np.ndarray: _array({"dtype": "int64"}),
         Any: {},
     }[hint]
 
 
-def _array(dtype: str) -> dict[str, Any]:
-    whole = dtype.startswith("int")
-    return {"type": "array", "items": {"type": "integer" if whole else ["number", "null"]}}
+def _array(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    whole = metadata["dtype"].startswith("int")
+    found: dict[str, Any] = {"type": "integer" if whole else ["number", "null"]}
+    for _ in range(metadata.get("ndim", 1)):
+        found = {"type": "array", "items": found}
+    return found
 
 
 def _object(properties: dict[str, Any], required: Sequence[str]) -> dict[str, Any]:

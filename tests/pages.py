@@ -12,7 +12,7 @@ from jgram.cli import main
 
 HOSTILE = "</script><script>alert(1)</script>"
 IMAGE = "<img src=x onerror=alert(1)>"
-COMMANDS = ("rank", "annotators", "issues")
+COMMANDS = ("rank", "score", "annotators", "issues")
 
 
 class Page(NamedTuple):
@@ -52,8 +52,8 @@ def make(folder: Path, command: str) -> Page:
             "level": np.round(truth + rng.normal(0, 0.3, 240), 3),
         }
         line = ["--report", IMAGE, "--observation"]
-        line += ["level"] if command == "issues" else ["symptom", "--report=good"]
-        line += [] if command == "issues" else ["--report", HOSTILE]
+        line += ["level"] if command == "issues" else ["symptom"]
+        line += ["--report=good", "--report", HOSTILE] if command == "rank" else []
     rows = [",".join(map(str, row)) for row in zip(*columns.values(), strict=True)]
     table, path = folder / f"{command}.csv", folder / f"{command}.html"
     table.write_text("\n".join([",".join(columns), *rows]), encoding="utf-8")

@@ -40,7 +40,7 @@ def test_help_texts_lose_nothing_to_markup(name):
 def complete(line, word):
     """What bash would be offered, and the modules that were imported for it."""
     done = subprocess.run(
-        [sys.executable, "-X", "importtime", "-m", "jgram.cli"],
+        [sys.executable, "-X", "importtime", "-m", "jgram"],
         env={**os.environ, "PYTHONPATH": str(ROOT), "_JGRAM_COMPLETE": "complete_bash",
              "COMP_WORDS": line, "COMP_CWORD": str(word)},
         capture_output=True,
@@ -60,7 +60,7 @@ def test_shells_complete_and_need_not_wait_for_jax():
 
 def test_completion_can_be_installed():
     done = subprocess.run(
-        [sys.executable, "-m", "jgram.cli", "--show-completion", "bash"],
+        [sys.executable, "-m", "jgram", "--show-completion", "bash"],
         env={**os.environ, "PYTHONPATH": str(ROOT),
              "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"},
         capture_output=True,
@@ -95,5 +95,5 @@ def test_an_npz_of_objects_is_refused(tmp_path):
     with pytest.raises(ValueError, match="allow_pickle=False"):
         read_columns(tmp_path / "evil.npz")
     (tmp_path / "renamed.npz").write_bytes(pickle.dumps(Evil()))
-    assert "not an npz file" in refused(read_columns, tmp_path / "renamed.npz")
+    assert "cannot be read as an npz file" in refused(read_columns, tmp_path / "renamed.npz")
     assert not (tmp_path / "ran").exists()

@@ -13,6 +13,7 @@ from pyarrow import table as arrow_table
 
 from jgram import load, schema
 from jgram.cli import main
+from jgram.plots import figure
 
 ROWS, UNLABELLED, FLIPPED = 120, [7, 50], [5, 33, 77, 101]
 NAMES = np.array(["cold", "flu", "[well]"])
@@ -215,10 +216,11 @@ def test_rows_to_check_are_filled_in_and_come_back(jgram, folder):
 def test_images_of_the_rows_listed_are_drawn(jgram, folder, monkeypatch, images):
     drawn = {}
 
-    def draw(path, pictures, titles):
+    def draw(pictures, titles):
         drawn.update(pictures=pictures, titles=titles)
+        return figure()[0]
 
-    monkeypatch.setattr("jgram.cli.plots.draw_images", draw)
+    monkeypatch.setattr("jgram.plots.images_figure", draw)
     result = jgram(f"{LINE} --limit 4 --images {images} --plot them.png")
     assert result.exit_code == 0, result.stderr
     assert len(drawn["titles"]) == 4
@@ -278,7 +280,6 @@ REFUSED = {
     f"{SIMPLE} id": "id: expected class labels, got 120 different ones",
     f"{SIMPLE} diagnosis --missing raise": "diagnosis: 2 of 120 labels missing",
     f"{SIMPLE} diagnosis --out found.xls": ".csv or .json",
-    f"{SIMPLE} diagnosis --plot a.png": "--plot: expected --images",
     f"{SIMPLE} diagnosis --images photos": "--images: expected --plot",
     f"{SIMPLE} diagnosis --checked nowhere.csv": "nowhere.csv: No such file",
     f"{LINE} --images nowhere --plot a.png": "expected a folder of images or an .npz file",

@@ -4,14 +4,12 @@ import csv
 import io
 import json
 import os
-import re
 import sys
-from types import SimpleNamespace
 
 import pytest
 from rich.cells import cell_len
 
-from jgram import display
+from jgram import report
 from jgram.cli import main
 from jgram.cli.outputs import (
     PAGES,
@@ -24,47 +22,48 @@ from jgram.cli.outputs import (
 )
 from jgram.cli.process import end
 from jgram.cli.show import say, say_error, say_json, say_note, say_view
-from jgram.display import Column, Line, table
+from jgram.display import Field, Line, Table, laid_out
 
-ROWS = [
-    Column(
-        "report", ["the_first_hospital_2019", "the_first_hospital_2020", "三つの病院の報告書"], True
-    ),
-    Column("log score\n± 95%", ["-11.10 ± 0.22", "-11.97 ± 0.30", "no score"]),
-    Column("noise floor\n± sd", ["-20.5 ± 0.8", "-20.5 ± 0.8", ""]),
-    Column("p of\nnoise", ["0.001", "0.001", ""]),
-    Column("det\nratio", ["1", "0.649", ""]),
-    Column("remarks", ["", "close to the best of them", "constant"], True),
-    Column("counts\nscale", ["24,920,064", "33,918,976", "0"]),
+
+def made(*columns):
+    """A table of columns: head, cells, and whether they are names."""
+    fields = [Field(head, cells.__getitem__, name=bool(name)) for head, cells, *name in columns]
+    return Table("", range(len(columns[0][1])), fields)
+
+
+COLUMNS = [
+    ("report", ["the_first_hospital_2019", "the_first_hospital_2020", "三つの病院の報告書"], True),
+    ("log score\n± 95%", ["-11.10 ± 0.22", "-11.97 ± 0.30", "no score"]),
+    ("noise floor\n± sd", ["-20.5 ± 0.8", "-20.5 ± 0.8", ""]),
+    ("p of\nnoise", ["0.001", "0.001", ""]),
+    ("det\nratio", ["1", "0.649", ""]),
+    ("remarks", ["", "close to the best of them", "constant"], True),
+    ("counts\nscale", ["24,920,064", "33,918,976", "0"]),
 ]
-
-
-def numbers(text):
-    return sorted(re.findall(r"[-\d.,]*\d", text))
 
 
 @pytest.mark.parametrize("width", [30, 40, 60, 80, 200])
 def test_tables_fit_and_cut_names_only(width):
-    shown = table(ROWS, width)
-    cells = [cell for column in ROWS if not column.name for cell in column.cells if cell]
+    shown = laid_out(made(*COLUMNS), width)
+    cells = [cell for _, cells, *name in COLUMNS if not name for cell in cells if cell]
     assert max(map(cell_len, shown.split("\n"))) <= width
     assert all(cell in shown for cell in cells)
     assert shown.count("019 ") == shown.count("report")  # the names lead every part, ends kept
     if width == 200:
         assert shown.count("report") == 1
-        assert all(cell in shown for column in ROWS for cell in column.cells)
+        assert all(cell in shown for _, cells, *_ in COLUMNS for cell in cells)
         assert "…" not in shown
 
 
 def test_shortened_names_stay_apart():
     names = ["hospital_north_2019", "hospital_south_2019", "hospital_north_2018"]
-    shown = table([Column("report", names, True), Column("score", ["1.00", "2.00", "3.00"])], 15)
+    shown = laid_out(made(("report", names, True), ("score", ["1.00", "2.00", "3.00"])), 15)
     first, second, third = shown.split("\n")[2:]
     assert len({line.split()[0] for line in (first, second, third)}) == 3
 
 
 def test_numbers_stand_in_line():
-    lines = table(ROWS[:3], 80).split("\n")
+    lines = laid_out(made(*COLUMNS[:3]), 80).split("\n")
     assert len({cell_len(line) for line in lines[2:5]}) == 1
     assert lines[3].endswith("-20.5 ± 0.8")
 
@@ -82,7 +81,7 @@ def ascii_output(monkeypatch):
 
 def test_characters_that_the_terminal_lacks_are_replaced(monkeypatch):
     shown = ascii_output(monkeypatch)
-    say_view([[Column("naïve", ["Jürgen"], True), Column("score ± 95%", ["-3.10 ± 0.20"])]])
+    say_view([made(("naïve", ["Jürgen"], True), ("score ± 95%", ["-3.10 ± 0.20"]))])
     say("distance² − ∞")
     head, rule, row, _, line, _ = shown().split("\n")
     assert head.split() == ["na\\xefve", "score", "+-", "95%"]
@@ -99,8 +98,10 @@ def test_json_stays_json_where_the_terminal_lacks_characters(monkeypatch):
 
 
 def test_names_cannot_steer_the_terminal(capsys):
-    say_view([[Column("report", ["a\x1b[2Jb\nc"], True), Column("score", ["1"])]])
-    assert "a\\x1b[2Jb\\nc" in capsys.readouterr().out
+    say_view([made(("re\x9bport", ["a\x1b[2Jb\nc"], True), ("score", ["1"]))])
+    shown = capsys.readouterr().out
+    assert "a\\x1b[2Jb\\nc" in shown
+    assert "re\\x9bport" in shown
     say_view([Line("a\x1b[2Jb is the most reliable")])
     say_error("a\x1b[2Jb cannot be told from noise")
     end(ValueError("a\x1b[2Jb: no such column"))
@@ -169,36 +170,10 @@ def test_a_folder_without_permission_is_refused(tmp_path, monkeypatch):
         check_outputs({"--out": (tmp_path / "out.csv", (".csv",))}, [])
 
 
-def test_a_file_written_anew_is_another_file_and_links_stay_links(tmp_path):
-    path, link = tmp_path / "out.csv", tmp_path / "link.csv"
-    path.write_text("old ü")
-    path.chmod(0o640)
-    link.symlink_to(path)
-    first = path.stat().st_ino
-    with whole_file(link) as beside:
-        assert beside.suffix == ".csv"
-        beside.write_bytes(b"new")
-    assert link.is_symlink()
-    assert path.read_bytes() == b"new"
-    assert path.stat().st_ino != first  # another file, renamed over it
-    assert path.stat().st_mode & 0o777 == 0o640
-
-    def fill():
-        with whole_file(path) as beside:
-            beside.write_text("half")
-            raise OSError(28, "No space left on device")
-
-    with pytest.raises(OSError, match="No space"):
-        fill()
-    assert path.read_bytes() == b"new"
-    assert sorted(tmp_path.iterdir()) == [link, path]
-
-
 def test_what_random_features_add_stands_beside_the_interval():
-    report = SimpleNamespace(keeps=0.75, keeps_interval=(0.71, 0.8), keeps_features_error=None)
-    assert display._keeps(report) == "75% [71%, 80%]"
-    report.keeps_features_error = 0.0042
-    assert display._keeps(report) == "75% [71%, 80%], features ± 0.4%"
+    assert report._kept((0.75, 0.71, 0.8, None)) == "75% [71%, 80%]"
+    assert report._kept((0.75, 0.71, 0.8, 0.0042)) == "75% [71%, 80%], features ± 0.4%"
+    assert report._kept((1.0, 1.0, 1.0, 0.0042)) == "100%"
 
 
 # Outputs and inputs -------------------------------------------------------------------------

@@ -63,7 +63,7 @@ def opened(browser, page):
 def cells(shown, table, column):
     """Texts of a column, of the rows that are shown."""
     return shown.eval_on_selector_all(
-        f"#{table} tbody tr:not([hidden])",
+        f"{table} tbody tr:not([hidden])",
         f"rows => rows.map(row => row.cells[{column}].innerText)",
     )
 
@@ -80,27 +80,34 @@ def test_the_conclusion_is_seen_first_on_a_phone(opened):
     assert plot["x"] + plot["width"] <= 390
 
 
-def test_plots_are_as_wide_as_the_page_and_answer_the_mouse(opened):
-    shown = opened(DESK)
-    box = shown.locator(".plot svg").first.bounding_box()
-    assert box["width"] > 700
-    assert box["height"] > 60
-    mark = shown.locator(".plot svg .mark-symbol path, .plot svg .mark-rect path").first
-    mark.hover(force=True)
-    shown.wait_for_selector("#vg-tooltip-element.visible")
-    assert shown.locator("#vg-tooltip-element td.value").count() >= 3
+@pytest.mark.parametrize("size", [PHONE, DESK], ids=["phone", "desk"])
+def test_every_text_of_a_plot_can_be_read_and_is_inside(opened, size):
+    shown = opened(size)
+    box = shown.locator(".plot svg").bounding_box()
+    texts = shown.eval_on_selector_all(
+        ".plot svg text",
+        "all => all.map(text => { const box = text.getBoundingClientRect();"
+        " return [box.left, box.right, parseFloat(getComputedStyle(text).fontSize)"
+        " * text.getScreenCTM().a]; })",
+    )
+    assert len(texts) > 4
+    for left, right, height in texts:
+        assert left >= box["x"] - 1
+        assert right <= box["x"] + box["width"] + 1
+        assert height > 11
 
 
 def test_tables_sort_by_mouse_and_keyboard(opened, page):
+    if page.path.stem == "score":
+        pytest.skip("one row needs no order")
     shown = opened(DESK)
-    table = {"rank": "t-reports", "annotators": "t-annotators", "issues": "t-records"}
-    name = table[page.path.stem]
-    column = {"rank": 1, "annotators": 3, "issues": 0}[page.path.stem]
-    head = shown.locator(f"#{name} thead th").nth(column)
+    name = "section:has(#t1)" if page.path.stem == "issues" else "section:has(#t0)"
+    column = {"rank": 1, "annotators": 3, "score": 1, "issues": 0}[page.path.stem]
+    head = shown.locator(f"{name} thead th").nth(column)
     before = cells(shown, name, column)
 
     def numbers():
-        return [float(re.sub("[%,]", "", text)) for text in cells(shown, name, column)]
+        return [float(re.sub("[%,]| .*", "", text)) for text in cells(shown, name, column)]
 
     head.locator("button").click()
     assert head.get_attribute("aria-sort") == "ascending"
@@ -112,23 +119,21 @@ def test_tables_sort_by_mouse_and_keyboard(opened, page):
     shown.keyboard.press("Tab")
     shown.keyboard.press("Space")
     assert head.get_attribute("aria-sort") is None
-    assert shown.locator(f"#{name} thead th").nth(column + 1).get_attribute("aria-sort")
+    assert shown.locator(f"{name} thead th").nth(column + 1).get_attribute("aria-sort")
     assert shown.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
 
 
 def test_tables_filter(opened, page):
-    if page.path.stem == "rank":
-        pytest.skip("three reports need no filter")
-    shown = opened(DESK)
-    name = {"annotators": "annotators", "issues": "records"}[page.path.stem]
-    total = len(cells(shown, f"t-{name}", 0))
-    words = {"annotators": "EVE", "issues": f"{pages.IMAGE} cold"}[page.path.stem]
-    shown.get_by_label("Filter").first.fill(words)
-    kept = cells(shown, f"t-{name}", 0)
+    if page.path.stem != "issues":
+        pytest.skip("a few rows need no filter")
+    shown, name = opened(DESK), "section:has(#t1)"
+    total = len(cells(shown, name, 0))
+    shown.get_by_label("Filter").fill(f"{pages.IMAGE} cold")
+    kept = cells(shown, name, 0)
     assert 0 < len(kept) < total
-    assert shown.locator(f"output[for=f-{name}]").inner_text() == f"{len(kept)} of {total} rows"
-    shown.get_by_label("Filter").first.fill("")
-    assert len(cells(shown, f"t-{name}", 0)) == total
+    assert shown.locator(f"{name} output").inner_text() == f"{len(kept)} of {total} rows"
+    shown.get_by_label("Filter").fill("")
+    assert len(cells(shown, name, 0)) == total
 
 
 def test_the_download_is_what_json_prints(opened, page):
@@ -147,8 +152,7 @@ def test_it_is_read_in_order(opened, page):
     told = shown.locator("body").aria_snapshot()
     assert re.search(r"- banner:.*- heading .* \[level=1\].*- main:.*- contentinfo:", told, re.S)
     assert len(re.findall(r"- table \".", told)) == shown.locator("table").count()
-    words = shown.locator("[role=img]").first.get_attribute("aria-label")
-    assert len(words) > 40
+    words = shown.locator("[role=img]").get_attribute("aria-label")
     assert shown.get_by_role("img", name=words).count() == 1
     assert "↕" not in told
     shown.keyboard.press("Tab")

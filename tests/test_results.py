@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from html import escape
 from pathlib import Path
 
 import jsonschema
@@ -10,12 +11,13 @@ import pytest
 
 import jgram
 from jgram import display, results
-from jgram.annotators import answers_from_columns
+from jgram.annotators import answers_from_columns, infer_labels
 from jgram.issues import LabelIssues
+from jgram.report import compare
 from tests.refusals import refused
 
 SCHEMAS = Path(jgram.__file__).parent / "schemas"
-KINDS = ("score", "ranking", "issues", "annotators")
+KINDS = ("score", "ranking", "pair", "issues", "annotators", "labels")
 
 
 def schema_text(name):
@@ -46,8 +48,10 @@ def found():
     return {
         "score": jgram.score(noisy(0.1), seen, name="<b>ann</b>"),
         "ranking": jgram.rank_reports(reports, seen),
+        "pair": compare(reports["<b>ann</b>\x1b"], reports["coin"], seen, names=("<b>ann", "b")),
         "issues": suspicious(rng),
         "annotators": jgram.rank_annotators(answers),
+        "labels": infer_labels(answers),
     }
 
 
@@ -115,16 +119,19 @@ def test_numbers_that_are_not_finite_come_back(found):
 def test_a_result_shows_itself(found, kind):
     result = found[kind]
     shown, page = str(result), result._repr_html_()
-    last = shown.splitlines()[-1]
-    told = {"score": "p of noise", "issues": "%"}
-    assert (told.get(kind) or display.visible(result.conclusion)) in last
+    told = display.conclusion_of(result.view())
+    assert display.visible(told) in shown.splitlines()
+    assert f"<b>{escape(display.visible(told))}</b>" in page
     assert "\x1b" not in shown + page
     assert "<b>ann" not in page
     assert "<script" not in page
     assert len(page) < 20_000
     frame, other = result.to_frame("pandas"), result.to_frame("polars")
     assert list(frame.columns) == other.columns
-    assert len(frame) == len(other) == {"score": 1, "ranking": 3, "issues": 196}.get(kind, 5)
+    sizes = {"score": 1, "ranking": 3, "pair": 1, "issues": 196, "labels": 300}
+    assert len(frame) == len(other) == sizes.get(kind, 5)
+    if kind == "labels":  # has no picture
+        return
     drawing = result.plot()
     assert drawing._repr_png_().startswith(b"\x89PNG")  # a notebook shows it
     assert drawing.axes[0].has_data()

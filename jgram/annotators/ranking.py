@@ -20,6 +20,8 @@ normal test corrected for the number of others (Bonferroni).
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from operator import attrgetter
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -41,7 +43,9 @@ from jgram.annotators.readings import (
     renamings,
 )
 from jgram.comparisons import normal_quantile
+from jgram.display import Field, Line, Shown, Table, View
 from jgram.findings import Finding
+from jgram.plots import MARK, SOFT, WORSE, intervals_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -128,7 +132,7 @@ class Annotator:
 
 
 @dataclass(frozen=True)
-class AnnotatorRanking:
+class AnnotatorRanking(Shown):
     """Annotators, the best first, and whether the data can tell them apart at all.
 
     Attributes:
@@ -181,34 +185,77 @@ class AnnotatorRanking:
             "cannot be told from noise."
         )
 
-    def records(self) -> list[dict[str, Any]]:
-        """One flat row an annotator, best first, for a table or a file."""
-        return [_row(a) for a in self.annotators]
+    def table(self) -> Table:
+        """One row an annotator, best first."""
 
-    def __str__(self) -> str:
-        """What ``jgram annotators`` shows."""
-        return display.to_text(display.annotators_view(self))
+        def reading(key: str) -> Field:
+            def values(one: Annotator) -> tuple[float | None, ...]:
+                found = getattr(one, key)
+                return (None,) * 3 if found is None else (found.value, found.low, found.high)
 
-    def _repr_html_(self) -> str:
-        return display.to_html(display.annotators_view(self))
+            keys = key, f"{key}_low", f"{key}_high"
+            detail = key not in (self.by, "accuracy")
+            text = display.in_brackets(".2f")
+            shown = (lambda v: text((v[0], None, None))) if detail else text
+            return Field(key.replace("_", " "), values, shown, keys)
 
-    def to_frame(self, library: str | None = None) -> Any:
-        """One row an annotator, best first; of ``"pandas"``, ``"polars"`` or ``"pyarrow"``."""
-        return display.to_frame(display.columns(self.records()), library)
+        fields = [
+            Field("annotator", attrgetter("name"), str, ("annotator",), name=True),
+            Field("rank", attrgetter("rank", "first_rank", "last_rank"),
+                  lambda ranks: "{} [{}, {}]".format(*ranks), ("rank", "first_rank", "last_rank")),
+            Field("answers", attrgetter("answers"), keys=("answers",)),
+            Field("coverage", attrgetter("coverage"), display.share, ("coverage",)),
+            *map(reading, ("log_score", "determinant", "accuracy")),
+            Field("", attrgetter("agreement"), keys=("agreement",)),
+            Field("", attrgetter("p_value"), keys=("p_value",)),
+            Field("", attrgetter("standing"), keys=("standing",)),
+            Field("remarks", lambda one: "; ".join(one.remarks), str, ("remarks",), name=True),
+        ]  # fmt: skip
+        return Table("Every annotator, the best first", self.annotators, fields, long=True)
 
-    def to_json(self) -> str:
-        """All of it as JSON, which :func:`jgram.load` reads."""
-        return display.to_json(self)
+    def view(self, source: Mapping[str, Any] | None = None) -> View:
+        """Annotators, best first, what to know before acting, the conclusion."""
+        pairs = Table(
+            "Pairs who agree too much, the strongest evidence first",
+            self.collusion.flagged,
+            [
+                Field("annotator", attrgetter("first"), str, name=True),
+                Field("and", attrgetter("second"), str, name=True),
+                Field("common\nitems", attrgetter("items")),
+                Field("agree on", attrgetter("agreement"), display.share),
+                Field("expected", attrgetter("expected"), display.share),
+            ],
+            detail=True,
+        )
+        return [
+            Line(f"{len(self.annotators)} annotators, {len(self.classes)} classes"),
+            Line(f"ranked by {self.by.replace('_', ' ')}: {self.question}"),
+            Line(),
+            self.table(),
+            *map(display.finding_line, self.findings),
+            pairs,
+            Line(self.conclusion, "conclusion"),
+        ]
 
     def plot(self) -> "Figure":
         """The picture that ``jgram annotators --plot`` draws: a matplotlib figure."""
-        from jgram.plots import annotators_figure
+        readings = [getattr(one, self.by) for one in self.annotators]
+        known = [one for one in readings if one is not None]
+        colours = {"better": MARK, "worse": WORSE, "unclear": SOFT}
+        return intervals_figure(
+            [f"{one.name} · {one.answers:,} answers" for one in self.annotators],
+            [one and one.value for one in readings],
+            [one and (one.low, one.high) for one in readings],
+            title=f"{self.by.replace('_', ' ').capitalize()}, and the mean annotator; "
+            "blue: better, orange: worse than it",
+            absent="only ever gives one label",
+            colours=[colours[one.standing] for one in self.annotators],
+            ends=[sum(one.value for one in known) / len(known)] if known else [],
+        )
 
-        return annotators_figure(self)
 
-
-@dataclass(frozen=True)
-class InferredLabels:
+@dataclass(frozen=True, eq=False)
+class InferredLabels(Shown):
     """What the items most probably are.
 
     Attributes:
@@ -218,24 +265,38 @@ class InferredLabels:
         answers: ``[items]``, the number of labels.
     """
 
+    SCHEMA: ClassVar[str] = "jgram/labels/1"
     items: tuple[Any, ...]
     classes: tuple[Any, ...]
-    probabilities: np.ndarray = field(repr=False)
-    answers: np.ndarray = field(repr=False)
+    probabilities: np.ndarray = field(repr=False, metadata={"dtype": "float64", "ndim": 2})
+    answers: np.ndarray = field(repr=False, metadata={"dtype": "int64"})
 
-    def records(self) -> list[dict[str, Any]]:
-        """One flat row an item: its label, and the probability of every class."""
+    @property
+    def labels(self) -> tuple[Any, ...]:
+        """The most probable label of each item."""
+        return tuple(self.classes[k] for k in self.probabilities.argmax(axis=1))
+
+    def table(self) -> Table:
+        """One row an item: its label, and the probability of every class."""
         best = self.probabilities.argmax(axis=1)
-        return [
-            {
-                "item": self.items[i],
-                "label": self.classes[best[i]],
-                "probability": float(self.probabilities[i, best[i]]),
-                "answers": int(self.answers[i]),
-            }
-            | {f"p({c})": float(p) for c, p in zip(self.classes, row, strict=True)}
-            for i, row in enumerate(self.probabilities)
-        ]
+        fields = [
+            Field("item", lambda i: self.items[i], str, ("item",), name=True),
+            Field("label", lambda i: self.classes[best[i]], str, ("label",), name=True),
+            Field("probability", lambda i: float(self.probabilities[i, best[i]]), "{:.3f}".format,
+                  ("probability",)),
+            Field("answers", lambda i: int(self.answers[i]), keys=("answers",)),
+        ]  # fmt: skip
+        for k, name in enumerate(self.classes):
+            share = partial(lambda k, i: float(self.probabilities[i, k]), k)
+            fields.append(Field("", share, keys=(f"p({name})",)))
+        return Table("Every item", range(len(self.items)), fields, long=True)
+
+    def view(self, source: Mapping[str, Any] | None = None) -> View:
+        """Items, and what each most probably is."""
+        mean = self.probabilities.max(axis=1).mean()
+        conclusion = f"The labels have a probability of {mean:.0%} on average."
+        head = Line(f"{len(self.items)} items, {len(self.classes)} classes")
+        return [head, Line(), self.table(), Line(conclusion, "conclusion")]
 
 
 def rank_annotators(
@@ -326,7 +387,10 @@ def infer_labels(answers: Any, *, num_classes: int | None = None) -> InferredLab
     """
     answers = as_answers(answers, num_classes)
     crowd = fit_crowd(answers)
-    return InferredLabels(answers.items, answers.classes, crowd.posterior, crowd.votes.sum(axis=1))
+    counts = crowd.votes.sum(axis=1).astype(np.int64)
+    return InferredLabels(
+        answers.items, answers.classes, crowd.posterior.astype(np.float64), counts
+    )
 
 
 def _refuse_too_few(judged: np.ndarray, answers: Answers) -> None:
@@ -441,28 +505,6 @@ def _reliability(found: Estimates, judged: np.ndarray) -> float:
     spread = (1.4826 * np.median(np.abs(value - np.median(value)))) ** 2
     noise = np.median(found.error[kept] ** 2)
     return float(spread / max(spread + noise, 1e-300))
-
-
-def _row(a: Annotator) -> dict[str, Any]:
-    readings = {"log_score": a.log_score, "determinant": a.determinant, "accuracy": a.accuracy}
-    bounds = {
-        f"{name}{suffix}": None if reading is None else getattr(reading, part)
-        for name, reading in readings.items()
-        for suffix, part in (("", "value"), ("_low", "low"), ("_high", "high"))
-    }
-    return {
-        "rank": a.rank,
-        "annotator": a.name,
-        "answers": a.answers,
-        "coverage": a.coverage,
-        "first_rank": a.first_rank,
-        "last_rank": a.last_rank,
-        **bounds,
-        "agreement": a.agreement,
-        "p_value": a.p_value,
-        "standing": a.standing,
-        "remarks": "; ".join(a.remarks),
-    }
 
 
 def _findings(

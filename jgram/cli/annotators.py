@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
-from jgram.cli.options import Confidence, Input, Listing, Missing, Page
-from jgram.cli.outputs import FIGURES, PAGES, TABLES, check_outputs, write_records
-from jgram.cli.process import CANNOT_TELL
-from jgram.cli.show import progress, say, say_error, say_json, say_view
-from jgram.display import annotators_view, to_record
+from jgram.cli.options import Confidence, Input, Listing, Missing, Output
+from jgram.cli.outputs import TABLES, write_records
+from jgram.cli.show import check_output, emit, progress
 
 if TYPE_CHECKING:
     from jgram.annotators import Answers
@@ -41,6 +39,7 @@ class Repeats(StrEnum):
 def run(
     source: Input,
     listing: Listing,
+    output: Output,
     item: Annotated[
         str, Option(help="Column that names the item.", rich_help_panel="Input")
     ] = _ITEM,
@@ -85,12 +84,7 @@ def run(
             rich_help_panel="Output",
         ),
     ] = None,
-    plot: Annotated[
-        Path | None,
-        Option(help="Draw readings and answers into this file.", rich_help_panel="Output"),
-    ] = None,
     confidence: Confidence = 0.95,
-    page: Page = None,
 ) -> int:
     """Rank annotators by their peers' answers: no truth needed, one row for each answer.
 
@@ -108,46 +102,21 @@ def run(
 
         jgram annotators answers.npz --answers answers --out annotators.csv --plot them.png
     """
-    from jgram.cli.html import check_page, write_annotators
-    from jgram.cli.plots import check_figure, draw_annotators
-
-    outputs = {
-        "--out": (listing.out, TABLES),
-        "--labels-out": (labels_out, TABLES),
-        "--plot": (plot, FIGURES),
-        "--html": (page, PAGES),
-    }
-    check_outputs(outputs, [source.file])
-    check_figure(plot)
-    check_page(page)
-    with progress("ranking annotators"):
+    outputs = {"--out": (listing.out, TABLES), "--labels-out": (labels_out, TABLES)}
+    check_output(output, [source.file], outputs)
+    with progress("ranking annotators", quiet=output.quiet):
         from jgram.annotators import infer_labels, rank_annotators
-        from jgram.data import to_json
 
-        columns = (item, annotator, label)
-        given = _answers(source, columns, answers, repeats.value)
+        given = _answers(source, (item, annotator, label), answers, repeats.value)
         reading: Any = by.value.replace("-", "_")
         found = rank_annotators(given, by=reading, incentive=incentive, confidence=confidence)
-        about = {"file": str(source.file)}
-        text = to_json(to_record(found, source=about))
-        write_records(listing.out, text, found.records())
         if labels_out is not None:
-            rows = infer_labels(given).records()
-            write_records(labels_out, to_json({"labels": rows}), rows)
-        if plot:
-            draw_annotators(plot, found, max(listing.limit, 1))
-        if page:
-            write_annotators(page, found, about, confidence, text)
-    if listing.as_json:
-        say_json(text)
-        if not found.separated:
-            say_error(found.conclusion)
-    else:
-        say_view(annotators_view(found, limit=listing.limit))
-        for path in (listing.out, labels_out, plot, page):
-            if path is not None:
-                say(f"written: {path}", "dim")
-    return 0 if found.separated else CANNOT_TELL
+            inferred = infer_labels(given)
+            write_records(labels_out, inferred.to_json(), inferred.records())
+    out = None if listing.out is None else (listing.out, found.table())
+    about = {"file": str(source.file)}
+    options = {"out": out, "written": [labels_out], "limit": listing.limit}
+    return emit(found, about, output, told=found.separated, **options)
 
 
 def _answers(

@@ -5,6 +5,7 @@ What is slow to import (JAX, NumPy, matplotlib) is imported inside ``run``: ``--
 
 from importlib import import_module
 from shutil import get_terminal_size
+from typing import Annotated
 
 import typer
 
@@ -22,5 +23,24 @@ app: typer.Typer = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich" if get_terminal_size().columns >= 72 else None,  # else it cuts names
 )
+
+
+def _version(asked: bool) -> bool:
+    if asked:
+        from jgram import __version__
+
+        print(f"jgram {__version__}")
+        raise typer.Exit
+    return asked
+
+
+@app.callback()
+def _common(
+    version: Annotated[
+        bool, typer.Option("--version", help="Which version.", callback=_version, is_eager=True)
+    ] = False,
+) -> None: ...
+
+
 for _name in COMMANDS:
     app.command(_name)(merged(import_module(f"jgram.cli.{_name}").run))

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
-from jgram.cli.options import AsJson, Seed
+from jgram.cli.options import Output, Seed
 from jgram.cli.outputs import FIGURES, check_outputs
-from jgram.cli.rank import say_ranking
-from jgram.cli.show import progress, say, say_json
+from jgram.cli.show import emit, progress, say, say_json
+from jgram.display import to_record
 
 if TYPE_CHECKING:
     from jgram.report import Ranking
@@ -31,9 +31,14 @@ _TEXTS = {
 
 def run(
     seed: Seed = 0,
-    as_json: AsJson = False,
+    as_json: Annotated[
+        bool, Option("--json", help="Write JSON.", rich_help_panel="Output")
+    ] = False,
     plot: Annotated[
-        Path, Option(help="Draw the ranking into this file.", rich_help_panel="Output")
+        Path,
+        Option(
+            help="Draw the rankings into this file and one beside it.", rich_help_panel="Output"
+        ),
     ] = Path("jgram-demo.png"),
 ) -> None:
     """Two rankings: one that the data cannot decide, and one that they can.
@@ -45,27 +50,24 @@ def run(
 
         jgram demo --plot employment.png
     """
-    from jgram.cli.plots import check_figure, draw_ranking
     from jgram.data.json import to_json
-    from jgram.display import to_record
 
     plots = {"employment": plot, "images": plot.with_stem(f"{plot.stem}-images")}
     check_outputs({f"--plot of {name}": (file, FIGURES) for name, file in plots.items()}, [])
-    check_figure(plot)
     records = {}
     for name, judge in {"employment": _employment, "images": _images}.items():
         with progress(f"ranking {name}"):
             found, source = judge(seed)
-            draw_ranking(plots[name], found)
-        if as_json:
-            records[name] = to_record(found, source=source)
-            continue
+        view = found.view(source, counts_scale=name == "employment")
+        records[name] = to_record(found, source=source)
         title, text = _TEXTS[name]
-        say(title, "bold")
-        say(text)
-        say()
-        say_ranking(found, source, counts_scale=name == "employment", plot=plots[name])
-        say()
+        if not as_json:
+            say(title, "bold")
+            say(text)
+            say()
+        output = Output(plot=plots[name], quiet=as_json)
+        emit(found, source, output, told=True, view=view)
+        say() if not as_json else None
     if as_json:
         say_json(to_json({"schema": "jgram/demo/1", **records}))
 
@@ -77,7 +79,7 @@ def _employment(seed: int) -> tuple["Ranking", dict[str, Any]]:
     table = employment()
     observation = ["tax_deposits"]
     months = len(table.pop("month"))
-    columns, _, notes = prepare(table, observation, changes=True, bins=4, observation_bins=4)
+    columns, _, notes, *_ = prepare(table, observation, changes=True, bins=4, observation_bins=4)
     taxes = {name: columns.pop(name) for name in observation}
     # Months follow each other: a year is judged as one block.
     found = _rank(columns, taxes, "delta", seed, block_length=12)

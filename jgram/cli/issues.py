@@ -6,18 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
-from jgram.cli.options import Engine, Input, Listing, Missing, Observed, Page
-from jgram.cli.outputs import (
-    FIGURES,
-    PAGES,
-    TABLES,
-    check_outputs,
-    unspelled,
-    write_records,
-)
-from jgram.cli.process import CANNOT_TELL
-from jgram.cli.show import progress, say, say_error, say_json, say_view
-from jgram.display import Column, issues_head, issues_view, suspects, to_record
+from jgram.cli.options import Engine, Input, Listing, Missing, Observed, Output
+from jgram.cli.outputs import TABLES, unspelled, write_records
+from jgram.cli.show import check_output, emit, progress
+from jgram.display import Field, Line, records
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["run"]
 
 _VERDICTS = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
-_SHOWN_COLUMNS, _SHOWN_CLASSES, _MOST_IMAGES = 8, 20, 100
+_SHOWN_COLUMNS, _PAGE_COLUMNS, _LONGEST = 8, 24, 32
 
 
 def run(
@@ -37,6 +29,7 @@ def run(
     observed: Observed,
     engine: Engine,
     listing: Listing,
+    output: Output,
     to_check: Annotated[
         int | None,
         Option(
@@ -68,10 +61,6 @@ def run(
             rich_help_panel="Images",
         ),
     ] = None,
-    plot: Annotated[
-        Path | None, Option(help="Draw the images listed into this file.", rich_help_panel="Images")
-    ] = None,
-    page: Page = None,
 ) -> int:
     """List the records whose label fits its observation badly, and say how many are wrong.
 
@@ -91,37 +80,34 @@ def run(
         jgram issues labels.npz --report answers --observation features \\
           --images photos --plot suspects.png
     """
-    from jgram.cli.html import check_page, write_issues
-
-    outputs = {
-        "--out": (listing.out, TABLES),
-        "--plot": (plot, FIGURES),
-        "--html": (page, PAGES),
-        "--checkpoint": (engine.checkpoint, ()),
-    }
-    check_outputs(outputs, [source.file, checked, images])
-    _check_options(images, image_column, plot)
-    check_page(page)
-    with progress("looking for label issues") as bar:
-        from jgram.cli.images import read_images
-        from jgram.cli.plots import draw_images
+    outputs = {"--out": (listing.out, TABLES), "--checkpoint": (engine.checkpoint, ())}
+    check_output(output, [source.file, checked, images], outputs)
+    if output.plot is None and (images or image_column):
+        raise ValueError("--images: expected --plot, the file to draw them into, got none")
+    with progress("looking for label issues", quiet=output.quiet) as bar:
+        from jgram.cli.images import check_images, read_images
         from jgram.cli.read import kernel_of, kinds_of, listed, read_records
-        from jgram.data import read_cells, to_json
+        from jgram.data import read_cells
         from jgram.issues import label_issues
+        from jgram.plots import images_figure
 
+        if images is not None:
+            check_images(images)
         whole = {
             "--to-check": to_check,
             "--checked": checked,
             "--images": images,
-            "--html": page,
             f"--out {listing.out}": listing.out and listing.out.suffix.lower() != ".csv",
         }
         asked = next((option for option, given in whole.items() if given), None)
         read = read_records(source, observed, [report], engine, bar, whole=asked)
-        columns, rows, notes = read.columns, read.rows, read.notes
+        columns, rows = read.columns, read.rows
         labels = _answered(columns.pop(report), source.abstain)
+        about = {
+            "file": str(source.file), "observations": observed.observation, "notes": read.notes,
+        }  # fmt: skip
         if read.counted is not None:
-            return _judge_counted(report, labels, source, observed, listing, read)
+            return _judge_counted(report, labels, source, about, listing, output, read)
         classes = listed(source.classes, labels)
         found = label_issues(
             labels,
@@ -135,75 +121,53 @@ def run(
             checked=_read_checks(checked, labels, classes, rows),
         )
         chosen = found.issues if to_check is None else found.to_check(to_check)
-        records = [{**found.record(row), "row": int(rows[row])} for row in chosen]
         if str(source.file) == "-":  # can be read once
             cells = {name: [column[row] for row in chosen] for name, column in columns.items()}
         else:
             cells = read_cells(source.file, rows[chosen].tolist(), separator=source.separator)
-        own = [dict(zip(cells, mine, strict=True)) for mine in zip(*cells.values(), strict=True)]
-        about = {
-            "file": str(source.file),
-            "observations": observed.observation,
-            "notes": notes,
-        }
-        text = to_json(
-            {
-                **to_record(found, source=about),
-                "issues": rows[found.issues],
-                "by_class": found.by_class(),
-                "records": records,
-            }
-        )
-        if plot and images:
-            first = records[: min(max(listing.limit, 1), _MOST_IMAGES)]
-            if not first:
+        own = _beside(cells, observed.observation, report)
+        answer = [] if to_check is None else [Field("", lambda _: "", keys=("right",))]
+        caption = {} if to_check is None else {"caption": "Records to check by hand"}
+        table = found.listing(chosen, rows[chosen], [*answer, *own], **caption)
+        drawing = None
+        if images is not None:
+            if not len(chosen):
                 raise ValueError(f"--plot: there is nothing to draw: {found.conclusion}")
+            first = records(table._replace(rows=table.rows[: max(1, min(listing.limit, 100))]))
             beside = {name: values[: len(first)] for name, values in cells.items()}
             places = [record["row"] for record in first]
             pictures = read_images(images, places, read.size, image_column, beside)
-            draw_images(plot, pictures, [_title(record) for record in first])
-        extra = {} if to_check is None else {"right": ""}
-        lines = [
-            record | extra | _beside(record, mine, report)
-            for record, mine in zip(records, own, strict=True)
-        ]
-        write_records(listing.out, text, lines)
-        if page:
-            pairs = list(zip(records, own, strict=True))
-            write_issues(page, found, about, pairs, to_check is not None, text)
-    undecided = not found.informative and found.interval is None
-    if listing.as_json:
-        say_json(text)
-        if undecided:
-            say_error(found.conclusion)
-    else:
-        say_view(issues_view(found, notes=notes, limit=max(listing.limit, _SHOWN_CLASSES)))
-        shown = [name for name in observed.observation if name in cells]
-        first = own[: listing.limit]
-        beside = {name: [mine[name] for mine in first] for name in shown[:_SHOWN_COLUMNS]}
-        say_view(suspects(records[: listing.limit], beside))
-        if first and len(shown) > _SHOWN_COLUMNS:
-            say(f"{len(shown) - _SHOWN_COLUMNS} more observations: --out writes all", "dim")
-        _say_next(found, to_check, listing.out)
-        for path in (listing.out, plot, page):
-            if path is not None:
-                say(f"written: {path}", "dim")
-    return CANNOT_TELL if undecided else 0
+            drawing = images_figure(pictures, list(map(_title, first)))
+    return emit(
+        found,
+        about,
+        output,
+        told=found.informative or found.interval is not None,
+        view=[*found.view(about, table), *_next(found, to_check, listing.out)],
+        drawing=drawing,
+        out=None if listing.out is None else (listing.out, table),
+        more={
+            "issues": rows[found.issues],
+            "by_class": found.by_class(),
+            "records": records(found.listing(chosen, rows[chosen])),
+        },
+        limit=listing.limit,
+    )
 
 
 def _judge_counted(
     report: str,
     labels: "np.ndarray",
     source: Input,
-    observed: Observed,
+    about: Mapping[str, Any],
     listing: Listing,
+    output: Output,
     read: "Prepared",
 ) -> int:
     """Large files of categories: distinct records are judged, a second pass writes the issues."""
     import numpy as np
 
     from jgram.cli.read import listed
-    from jgram.data import to_json
     from jgram.data.counting import locate
     from jgram.issues import cell_issues
 
@@ -214,67 +178,33 @@ def _judge_counted(
     if source.missing is Missing.RAISE and len(judged) < len(labels):
         lacking = int(counts.sum() - counts[judged].sum())
         raise ValueError(f"{report}: {lacking} labels missing: leave them out with --missing keep")
-    given = {name: read.columns[name][judged] for name in observed.observation}
+    given = {name: read.columns[name][judged] for name in about["observations"]}
     classes = listed(source.classes, labels[judged])
     found = cell_issues(labels[judged], given, counts[judged], name=report, classes=classes)
-
-    def record(i: int) -> dict[str, Any]:
-        return {
-            "label": found.classes[found.labels[i]],
-            "suggested": found.classes[found.suggested[i]],
-            "wrong": float(found.wrong[i]),
-            "margin": float(found.margin[i]),
-            **{name: values[i] for name, values in given.items()},
-        }
-
+    beside = [
+        Field(name, values.__getitem__, _cut, (name,), name=True) for name, values in given.items()
+    ]
     if listing.out is not None:
         wanted, place = np.zeros((2, len(counts)), int)
         wanted[judged], place[judged] = found.suspicious, np.arange(len(judged))
         located = locate(source.file, read.reading, read.counted, wanted)
+        fields = found.table(beside).fields[1:]
+
+        def record(i: int) -> dict[str, Any]:
+            return {field.keys[0]: field.value(i) for field in fields}
+
         rows = ({"file": str(f), "row": row, **record(int(place[i]))} for f, row, i in located)
         write_records(listing.out, "", rows)
-    order = np.lexsort((found.margin, -found.wrong))
-    first = order[found.suspicious[order] > 0][: listing.limit].tolist()
-    lines = [{"records": int(found.suspicious[i]), **record(i)} for i in first]
-    if listing.as_json:
-        about = {"file": str(source.file), "observations": observed.observation}
-        about |= {"notes": read.notes}
-        say_json(to_json({**to_record(found, source=about), "cells": lines}))
-        if not found.informative:
-            say_error(found.conclusion)
-    else:
-        say_view(issues_head(found, int(found.counts.sum()), read.notes))
-        if lines:
-            say_view([_counted_table(lines)])
-        if listing.out is not None:
-            say(f"written: {listing.out}, in the order of the files", "dim")
-    return 0 if found.informative else CANNOT_TELL
-
-
-def _counted_table(lines: Sequence[Mapping[str, Any]]) -> list[Column]:
-    shown = [{**line, "wrong": f"{line['wrong']:.0%}"} for line in lines]
-    heads = [name for name in shown[0] if name != "margin"]
-    return [
-        Column(
-            name,
-            ["" if line[name] is None else str(line[name]) for line in shown],
-            name not in ("records", "wrong"),
-        )
-        for name in heads
-    ]
-
-
-def _check_options(images: Path | None, image_column: str | None, plot: Path | None) -> None:
-    from jgram.cli.images import check_images
-    from jgram.cli.plots import check_figure
-
-    check_figure(plot)
-    if images is not None:
-        check_images(images)
-    if plot is not None and images is None:
-        raise ValueError("--plot: expected --images, the images to draw, got none")
-    if plot is None and (images or image_column):
-        raise ValueError("--images: expected --plot, the file to draw them into, got none")
+    table = found.table(beside, listing.limit)
+    return emit(
+        found,
+        about,
+        output,
+        told=found.informative,
+        view=found.view(about, table),
+        more={"cells": records(table)},
+        written=[listing.out],
+    )
 
 
 def _answered(labels: Any, abstain: str | None) -> Any:
@@ -355,24 +285,48 @@ def _values(given: Any) -> list[Any]:
     ]
 
 
-def _beside(record: Mapping[str, Any], own: Mapping[str, Any], report: str) -> dict[str, Any]:
-    """The row's own columns, under other names where those of the record are the same."""
-    return {
-        f"{name} (file)" if name in record or name == "right" else name: cell
-        for name, cell in own.items()
-        if name != report
-    }
+def _beside(cells: Mapping[str, Any], first: Sequence[str], report: str) -> list[Field]:
+    """The file's own columns, observations first; of the others only a page shows some."""
+    taken = {"row", "label", "suggested", "wrong", "margin", "right"}
+    names = [*(name for name in first if name in cells),
+             *(name for name in cells if name not in first and name != report)]  # fmt: skip
+    return [
+        Field(
+            head=name if place < _PAGE_COLUMNS else "",
+            value=cells[name].__getitem__,
+            text=_cut,
+            keys=(f"{name} (file)" if name in taken else name,),
+            name=not all(map(_is_number, cells[name])),
+            detail=place >= _SHOWN_COLUMNS or name not in first,
+        )
+        for place, name in enumerate(names)
+    ]
+
+
+def _is_number(value: Any) -> bool:
+    """Whether a cell is a number or empty, be it as text."""
+    try:
+        return value is None or value == "" or abs(float(value)) < float("inf")
+    except (TypeError, ValueError, OverflowError):
+        return False
+
+
+def _cut(value: Any) -> str:
+    text = "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
 def _title(record: Mapping[str, Any]) -> str:
     return f"{record['label']} → {record['suggested']}\nrow {record['row']}, {record['wrong']:.0%}"
 
 
-def _say_next(found: "LabelIssues", to_check: int | None, out: Path | None) -> None:
+def _next(found: "LabelIssues", to_check: int | None, out: Path | None) -> list[Line]:
     """How to get a number that can be trusted."""
-    if found.interval is None:
-        if to_check is None:
-            say("for a number with an interval: --to-check 50 --out check.csv, then", "dim")
-        elif out is None:
-            say("--out check.csv writes these rows with an empty column right, then", "dim")
-        say("fill in the column right (yes, no, or the right label): --checked check.csv", "dim")
+    if found.interval is not None:
+        return []
+    lines = ["fill in the column right (yes, no, or the right label): --checked check.csv"]
+    if to_check is None:
+        lines.insert(0, "for a number with an interval: --to-check 50 --out check.csv, then")
+    elif out is None:
+        lines.insert(0, "--out check.csv writes these rows with an empty column right, then")
+    return [Line(text, "aside") for text in lines]

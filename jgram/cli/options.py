@@ -17,16 +17,15 @@ from typer import Argument, Option
 from typer.models import OptionInfo
 
 __all__ = [
-    "AsJson",
     "Confidence",
+    "CountsScale",
     "Engine",
     "Inference",
     "Input",
     "Listing",
     "Missing",
     "Observed",
-    "Page",
-    "Presentation",
+    "Output",
     "Reports",
     "ScaleName",
     "Seed",
@@ -51,6 +50,14 @@ class ScaleName(StrEnum):
 
 
 # Options that stand in several groups, or alone.
+CountsScale = Annotated[
+    bool,
+    Option(
+        "--counts-scale",
+        help="Also show the score of counts instead of shares, as some papers do (grows with n).",
+        rich_help_panel="Output",
+    ),
+]
 Reports = Annotated[
     list[str],
     Option("--report", help="Column of reported labels; repeatable.", rich_help_panel="Input"),
@@ -69,11 +76,6 @@ Seed = Annotated[
         max=2**63 - 1,
         rich_help_panel="Uncertainty",
     ),
-]
-AsJson = Annotated[bool, Option("--json", help="Write JSON.", rich_help_panel="Output")]
-Page = Annotated[
-    Path | None,
-    Option("--html", help="Write all of it as one page for a browser.", rich_help_panel="Output"),
 ]
 
 
@@ -132,9 +134,7 @@ class Observed:
     ] = None
     kind: Annotated[
         list[str] | None,
-        Option(
-            help="COLUMN=number, =category, =text or =ignore, where a column is not what it seems."
-        ),
+        Option(help="COLUMN=number, =category or =ignore, where a column is not what it seems."),
     ] = None
     scale: Annotated[
         ScaleName, Option(help="Numbers of a table by their ranks, standardised, or as they are.")
@@ -190,19 +190,17 @@ class Engine:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Presentation:
+class Output:
     """Output"""
 
-    as_json: AsJson = False
-    plot: Annotated[Path | None, Option(help="Draw shares and intervals into this file.")] = None
-    counts_scale: Annotated[
-        bool,
-        Option(
-            "--counts-scale",
-            help="Also show the score of counts instead of shares, as some papers do (grows with "
-            "n).",
-        ),
-    ] = False
+    as_json: Annotated[bool, Option("--json", help="Write JSON.")] = False
+    plot: Annotated[Path | None, Option(help="Draw it into this .png, .pdf or .svg file.")] = None
+    page: Annotated[
+        Path | None, Option("--html", help="Write all of it as one page for a browser.")
+    ] = None
+    quiet: Annotated[bool, Option("--quiet", help="Say nothing but why there is no answer.")] = (
+        False
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,7 +209,6 @@ class Listing:
 
     out: Annotated[Path | None, Option(help="Write all of them to this .csv or .json file.")] = None
     limit: Annotated[int, Option(help="Rows to show.", min=0)] = 20
-    as_json: AsJson = False
 
 
 def merged(command: Callable[..., int | None]) -> Callable[..., int | None]:
@@ -226,7 +223,7 @@ def merged(command: Callable[..., int | None]) -> Callable[..., int | None]:
     Example:
         >>> def command(name: str, listing: Listing): ...
         >>> list(signature(merged(command)).parameters)
-        ['name', 'out', 'limit', 'as_json']
+        ['name', 'out', 'limit']
     """
     groups, parameters = {}, []
     for parameter in signature(command, eval_str=True).parameters.values():

@@ -9,17 +9,22 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatch
 from glob import iglob
+from importlib.util import find_spec
 from itertools import combinations
 from pathlib import Path
 from secrets import token_hex
 from stat import S_ISDIR, S_ISREG
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = [
     "FIGURES",
     "PAGES",
     "TABLES",
     "check_outputs",
+    "save",
     "spelled",
     "unfinished",
     "unspelled",
@@ -59,6 +64,8 @@ def check_outputs(
     for option, path in given.items():
         if suffixes := outputs[option][1]:
             _check_file(path, suffixes)
+        if suffixes in (FIGURES, PAGES) and find_spec("matplotlib") is None:
+            raise ValueError(f"{option} takes matplotlib: pip install 'jgram[cli]'")
     for (one, path), (other, second) in combinations(given.items(), 2):
         if _same(path, second):
             raise ValueError(f"{other}: expected another file than {one}, got {second} for both")
@@ -151,16 +158,14 @@ def unspelled(text: str) -> str:
     return text[1:] if text[:1] == "'" and text[1:].startswith(_RUN) else text
 
 
-def write_records(path: Path | None, text: str, records: Iterable[Mapping[str, Any]]) -> None:
-    """The JSON text, or its records as CSV, into a file if there is one.
+def write_records(path: Path, text: str, records: Iterable[Mapping[str, Any]]) -> None:
+    """A result into a file: the JSON text, or its records as CSV.
 
     Args:
         path: A ``.json`` or ``.csv`` file.
         text: The JSON.
         records: The rows of the CSV file, named alike.
     """
-    if path is None:
-        return
     with whole_file(path) as beside:
         if path.suffix.lower() == ".json":
             beside.write_text(text + "\n", encoding="utf-8")
@@ -203,3 +208,9 @@ def whole_file(path: Path) -> Iterator[Path]:
     finally:
         beside.unlink(missing_ok=True)
         unfinished.discard(beside)
+
+
+def save(drawing: "Figure", path: Path) -> None:
+    """Write a figure to a file, whose suffix names the format."""
+    with whole_file(path) as beside:
+        drawing.savefig(beside, dpi=200)

@@ -14,9 +14,8 @@ from typing import Any
 from jgram.cli.outputs import unfinished
 from jgram.display import visible
 
-__all__ = ["CANNOT_TELL", "end", "prepare_process"]
+__all__ = ["end", "prepare_process"]
 
-CANNOT_TELL = 3
 _CACHE_BYTES = 2**29
 _SIGNALS = {
     "SIGINT": signal.default_int_handler, "SIGTERM": signal.SIG_DFL, "SIGHUP": signal.SIG_DFL,

@@ -1,19 +1,110 @@
-"""What the terminal shows: views in colours, progress, errors."""
+"""What the terminal shows: results in colours, progress, errors; and where else a result goes."""
 
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from jgram.display import OBEYED, Column, Line, View, room, table, visible
+from jgram.cli.options import Output
+from jgram.cli.outputs import FIGURES, PAGES, check_outputs, save, write_records
+from jgram.display import (
+    OBEYED,
+    SHOWN,
+    Line,
+    Shown,
+    Table,
+    View,
+    conclusion_of,
+    laid_out,
+    records,
+    to_record,
+    visible,
+)
 
-__all__ = ["progress", "say", "say_error", "say_json", "say_note", "say_view"]
+__all__ = [
+    "CANNOT_TELL",
+    "check_output",
+    "emit",
+    "progress",
+    "say",
+    "say_error",
+    "say_json",
+    "say_note",
+    "say_view",
+]
 
-_PLAIN = str.maketrans({"±": "+-", "−": "-", "²": "2", "∞": "inf", "…": "~", "─": "-"})
+CANNOT_TELL = 3
+_PLAIN = str.maketrans({"±": "+-", "−": "-", "²": "2", "∞": "inf", "…": "~", "─": "-", "·": "-"})
+_STYLES = {"conclusion": "bold", "aside": "dim", "warning": "yellow", "fatal": "red"}
+
+
+def emit(
+    found: Shown,
+    source: Mapping[str, Any],
+    output: Output,
+    *,
+    told: bool,
+    view: View | None = None,
+    drawing: Any = None,
+    out: tuple[Path, Table] | None = None,
+    more: Mapping[str, Any] | None = None,
+    written: Sequence[Path | None] = (),
+    limit: int = SHOWN,
+) -> int:
+    """A result as words, JSON, files, page and plot: what the options say.
+
+    Args:
+        found: The result.
+        source: Where the records came from: ``file``, and perhaps more.
+        output: The options.
+        told: Whether the data could tell.
+        view: What is shown; by default what the result says.
+        drawing: What ``--plot`` writes; by default the result's picture.
+        out: A file for the result, and the table that it holds as CSV.
+        more: What the JSON has beside the result.
+        written: Files that are there already.
+        limit: Rows of a long table.
+
+    Returns:
+        The exit code.
+    """
+    from jgram.cli.page import write_page
+    from jgram.data.json import to_json
+
+    view = found.view(source) if view is None else view
+    text = to_json({**to_record(found, source=source), **(more or {})})
+    if out is not None:
+        write_records(out[0], text, records(out[1]))
+    if output.plot is not None:
+        save(drawing or found.plot(), output.plot)
+    if output.page is not None:
+        write_page(output.page, view, found.plot(), source, text)
+    if output.as_json:
+        say_json(text)
+    elif not output.quiet:
+        say_view(view, limit)
+        for path in (out and out[0], *written, output.plot, output.page):
+            if path is not None:
+                say(f"written: {path}", "dim")
+    if not told and (output.as_json or output.quiet):
+        say_error(conclusion_of(view))
+    return 0 if told else CANNOT_TELL
+
+
+def check_output(
+    output: Output,
+    inputs: Sequence[Path | None],
+    others: Mapping[str, tuple[Path | None, Sequence[str]]],
+) -> None:
+    """:func:`jgram.cli.outputs.check_outputs` of those that every result has, and others."""
+    shared = {"--plot": (output.plot, FIGURES), "--html": (output.page, PAGES)}
+    check_outputs({**others, **shared}, inputs)
 
 
 def say(text: str = "", style: str = "") -> None:
@@ -44,33 +135,26 @@ def say_json(text: str) -> None:
     print(re.sub(OBEYED, lambda match: json.dumps(match[0])[1:-1], text))
 
 
-def say_view(view: View) -> None:
+def say_view(view: View, limit: int = SHOWN) -> None:
     """Print lines in their styles, and tables that fit the output."""
     for part in view:
         if isinstance(part, Line):
-            say(part.text, part.style)
-            continue
-        columns = [
-            Column(_printable(head), [_printable(cell) for cell in cells], name)
-            for head, cells, name in part
-        ]
-        _print(table(columns, room()) + "\n")
+            say(part.text, _STYLES.get(part.style, ""))
+        elif len(part.rows) and not part.detail:
+            _print(laid_out(part, limit=limit, spell=_printable) + "\n")
 
 
 @contextmanager
-def progress(task: str) -> Iterator[Callable[[int, int], None]]:
+def progress(task: str, *, quiet: bool = False) -> Iterator[Callable[[int, int], None]]:
     """On a terminal, what is being done and for how long; gone when it is done.
 
     Yields:
         A function of how many files are read and how many there are, which shows a bar.
     """
     console = Console(stderr=True)
-    parts = (
-        SpinnerColumn("line"),
-        TextColumn("{task.description}", markup=False),
-        TimeElapsedColumn(),
-    )
-    shown = console.is_terminal and not console.is_dumb_terminal
+    said = TextColumn("{task.description}", markup=False)
+    parts = SpinnerColumn("line"), said, TimeElapsedColumn()
+    shown = console.is_terminal and not console.is_dumb_terminal and not quiet
     with Progress(*parts, console=console, transient=True, disable=not shown) as bar:
         number = bar.add_task(visible(task), total=None)
 

@@ -1,9 +1,4 @@
-// Plots, tables that sort and filter, and the download. Runs once, when the page has been read.
-for (const plot of document.querySelectorAll("[data-spec]")) {
-  const spec = JSON.parse(document.getElementById(plot.dataset.spec).textContent);
-  vegaEmbed(plot, spec, { renderer: "svg", actions: false, ast: true, mode: "vega-lite" });
-}
-
+// Tables that sort and filter, and the download. Runs once, when the page has been read.
 const words = new Intl.Collator(undefined, { numeric: true, sensitivity: "base" });
 
 /** What a cell is sorted by: its number, its text, or nothing. */
@@ -19,48 +14,38 @@ function compare(a, b, sign) {
   return sign * (typeof a === "number" ? a - b : words.compare(a, b));
 }
 
-for (const table of document.querySelectorAll("table[id]")) {
+for (const section of document.querySelectorAll("main section")) {
+  const table = section.querySelector("table");
   const [body] = table.tBodies;
   const rows = [...body.rows];
   const heads = [...table.tHead.rows[0].cells];
-  if (rows.length > 1) {
-    heads.forEach((head, column) => {
-      const button = document.createElement("button");
-      button.type = "button";
-      button.append(...head.childNodes);
-      head.append(button);
-      button.addEventListener("click", () => {
-        const down = head.getAttribute("aria-sort") === "ascending";
-        for (const other of heads) other.removeAttribute("aria-sort");
-        head.setAttribute("aria-sort", down ? "descending" : "ascending");
-        const keyed = [...body.rows].map((row) => [key(row, column), row]);
-        keyed.sort((a, b) => compare(a[0], b[0], down ? -1 : 1));
-        body.append(...keyed.map(([, row]) => row));
-      });
+  heads.forEach((head, column) => {
+    if (rows.length < 2) return;
+    const button = document.createElement("button");
+    button.type = "button";
+    button.append(...head.childNodes);
+    head.append(button);
+    button.addEventListener("click", () => {
+      const down = head.getAttribute("aria-sort") === "ascending";
+      for (const other of heads) other.removeAttribute("aria-sort");
+      head.setAttribute("aria-sort", down ? "descending" : "ascending");
+      const keyed = [...body.rows].map((row) => [key(row, column), row]);
+      keyed.sort((a, b) => compare(a[0], b[0], down ? -1 : 1));
+      body.append(...keyed.map(([, row]) => row));
     });
-  }
-  const input = document.getElementById(`f-${table.id.slice(2)}`);
-  if (!input) continue;
-  const count = input.parentElement.querySelector("output");
+  });
+  const tools = section.querySelector(".tools");
+  if (!tools) continue;
+  const [input, count] = [tools.querySelector("input"), tools.querySelector("output")];
   const joined = rows.map((row) => [...row.cells].map((cell) => cell.textContent).join(" ").toLowerCase());
-  input.parentElement.hidden = false;
+  const all = rows.length.toLocaleString("en");
+  tools.hidden = false;
   input.addEventListener("input", () => {
     const wanted = input.value.toLowerCase().split(/\s+/).filter(Boolean);
-    let shown = 0;
-    rows.forEach((row, i) => {
-      row.hidden = !wanted.every((word) => joined[i].includes(word));
-      shown += !row.hidden;
-    });
-    table.classList.toggle("narrowed", wanted.length > 0);
-    const all = rows.length.toLocaleString("en");
-    count.textContent = wanted.length ? `${shown.toLocaleString("en")} of ${all} rows` : `${all} rows`;
+    rows.forEach((row, i) => { row.hidden = !wanted.every((word) => joined[i].includes(word)); });
+    const shown = rows.filter((row) => !row.hidden).length.toLocaleString("en");
+    count.textContent = wanted.length ? `${shown} of ${all} rows` : `${all} rows`;
   });
-}
-
-for (const box of document.querySelectorAll(".scroll")) {
-  const fade = () => box.classList.toggle("more", box.scrollLeft + box.clientWidth < box.scrollWidth - 8);
-  box.addEventListener("scroll", fade, { passive: true });
-  new ResizeObserver(fade).observe(box);
 }
 
 const link = document.getElementById("download");

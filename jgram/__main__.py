@@ -1,4 +1,4 @@
-"""``python -m jgram.cli``."""
+"""``python -m jgram``."""
 
 from jgram.cli import main
 
