@@ -1,10 +1,12 @@
 """Break the core on purpose, one small change at a time: each should make a test fail.
 
     python -m tests.mutants --module noise --limit 20 --seed 1
+    python -m tests.mutants --sample 200 --seed 1 --log FILE
 
 Every change is made in a temporary copy of the project, where the module's own doctests and tests
 run until the first that fails. What survives is printed as file:line with what stood there and what
-was put there: either a test is missing, or the change means the same.
+was put there: either a test is missing, or the change means the same. With ``--log`` outcomes are
+kept, and a run that was broken off goes on where it ended.
 """
 
 import argparse
@@ -16,16 +18,24 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[1]
 CORE = (
-    "comparisons", "contrasts", "determinant", "findings", "gram_matrix", "influences", "kernels",
-    "noise", "observed", "ranks", "scores", "uncertainty",
+    "annotators/answers", "annotators/collusion", "annotators/posterior", "annotators/ranking",
+    "annotators/readings", "approximation", "binding", "comparisons", "contrasts", "counted",
+    "data/counting", "determinant", "findings", "gram_matrix", "influences", "issues", "kernels",
+    "left_out", "noise", "observed", "ranks", "report", "scores", "streams", "table_kernel",
+    "uncertainty",
 )  # fmt: skip
 # The tests that should notice, quickest first; else those of the module's own name.
-TESTS = {"observed": ("observed", "influences"), "uncertainty": ("noise", "findings")}
+TESTS = {
+    "observed": ("observed", "influences"),
+    "uncertainty": ("noise", "findings"),
+    "annotators": ("annotators",),
+}
 OPERATORS = {
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.Pow: ast.Mult,
     ast.FloorDiv: ast.Mult, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd, ast.And: ast.Or,
@@ -107,13 +117,12 @@ def mutants(source: str) -> Iterator[tuple[int, str, str, str]]:
 
 def survives(folder: Path, module: str, seconds: float) -> bool:
     """Whether all tests of the module pass in time."""
-    files = [
-        f"jgram/{module}.py",
-        *(f"tests/test_{name}.py" for name in TESTS.get(module, (module,))),
-    ]
+    names = TESTS.get(module) or TESTS.get(module.split("/")[0]) or (module.replace("/", "_"),)
+    files = [f"jgram/{module}.py", *(f"tests/test_{name}.py" for name in names)]
     # What a mutant leaves as it was is compiled once for all of them.
     command = [sys.executable, "-m", "pytest", "-x", "-p", "no:cacheprovider", *files]
     environment = {**os.environ, "JAX_COMPILATION_CACHE_DIR": str(folder.parent / "compiled")}
+    environment["PYTHONPATH"] = str(folder)
     try:
         return not subprocess.run(
             command, cwd=folder, env=environment, capture_output=True, timeout=seconds
@@ -122,32 +131,57 @@ def survives(folder: Path, module: str, seconds: float) -> bool:
         return False
 
 
+def chosen(modules: Sequence[str], limit: int | None, sample: int | None, seed: int) -> list[Any]:
+    """Mutants to try, a module's together: ``limit`` of each, or ``sample`` of all."""
+    of_all = []
+    for module in modules:
+        made = list(mutants((ROOT / "jgram" / f"{module}.py").read_text()))
+        if sample is None:
+            random.Random(seed).shuffle(made)
+            made = made[:limit]
+        of_all += [(module, *mutant) for mutant in made]
+    if sample is None:
+        return of_all
+    return sorted(random.Random(seed).sample(of_all, min(sample, len(of_all))))
+
+
 def main() -> None:
     """Sample mutants of each module asked for, and report."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--module", choices=CORE, action="append", help="default: all")
     parser.add_argument("--limit", type=int, default=10, help="mutants a module, at random")
+    parser.add_argument("--sample", type=int, help="instead, mutants of all modules together")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=600.0, help="for the tests of a mutant")
+    parser.add_argument("--log", type=Path, help="outcomes, one a line: read first, then added to")
     options = parser.parse_args()
-    outcomes = []
+    log = options.log
+    known = dict.fromkeys(log.read_text().splitlines() if log and log.exists() else ())
+    outcomes: dict[str, list[str]] = {"killed": [], "SURVIVED": []}
+    sound = set()
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "jgram"
         shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(".*", "__pycache__"))
-        for module in options.module or CORE:
-            path = folder / "jgram" / f"{module}.py"
-            source = path.read_text()
-            if not survives(folder, module, options.seconds):
-                sys.exit(f"expected the tests of {module} to pass before anything is broken")
-            made = list(mutants(source))
-            random.Random(options.seed).shuffle(made)
-            for line, was, now, whole in made[: options.limit]:
+        tried = chosen(options.module or CORE, options.limit, options.sample, options.seed)
+        for module, line, was, now, whole in tried:
+            change = f"jgram/{module}.py:{line}: {was}  ->  {now}"
+            word = next((word for word in outcomes if f"{word:8} {change}" in known), None)
+            if word is None:
+                path = folder / "jgram" / f"{module}.py"
+                source = path.read_text()
+                if module not in sound and not survives(folder, module, options.seconds):
+                    sys.exit(f"expected the tests of {module} to pass before anything is broken")
+                sound.add(module)
                 path.write_text(whole)
-                outcomes.append(survives(folder, module, options.seconds))
-                word = "SURVIVED" if outcomes[-1] else "killed"
-                print(f"{word:8} jgram/{module}.py:{line}: {was}  ->  {now}", flush=True)
-            path.write_text(source)
-    print(f"{len(outcomes)} mutants, {sum(outcomes)} survived")
+                word = "SURVIVED" if survives(folder, module, options.seconds) else "killed"
+                path.write_text(source)
+                if log:
+                    with log.open("a") as file:
+                        file.write(f"{word:8} {change}\n")
+            outcomes[word].append(change)
+            print(f"{word:8} {change}", flush=True)
+    print(f"{len(tried)} mutants, {len(outcomes['SURVIVED'])} survived")
+    print(*outcomes["SURVIVED"], sep="\n")
 
 
 if __name__ == "__main__":
