@@ -199,7 +199,7 @@ class Codes(_Explicit):
         if x_hat.ndim == 2:
             z = report_matrix(x_hat, d, weights, x_hat.dtype)
             return jax.ops.segment_sum(z, self.codes, num_segments=self.num_outcomes)
-        ones = jnp.ones(self.size, jnp.int32) if weights is None else _countable(weights)
+        ones = jnp.ones(self.size, jnp.int32) if weights is None else countable(weights)
         cells = self.codes.astype(jnp.int32) * d + x_hat.astype(jnp.int32)
         found = jax.ops.segment_sum(ones, cells, num_segments=self.num_outcomes * d)
         return found.reshape(self.num_outcomes, d)
@@ -522,7 +522,7 @@ def observe(
     return Pairs(place(devices, points), resolved, block_size, devices)
 
 
-def _countable(weights: Any) -> Array:
+def countable(weights: Any) -> Array:
     """Frequencies, as floats where their sum may exceed 32 bits."""
     large = is_concrete(weights) and np.sum(np.asarray(weights), dtype=np.float64) >= 2**31
     return jnp.asarray(weights, jnp.result_type(float)) if large else 1 * jnp.asarray(weights)

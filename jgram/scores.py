@@ -8,11 +8,15 @@ The score compares reports of the *same* records under the *same* frozen kernel.
 relabelling of the classes: any permutation of the labels scores the same.
 """
 
+from functools import partial
+from typing import Any
+
+import jax
 import jax.numpy as jnp
 
 from jgram.arrays import Array, ArrayLike, Float, Shaped, check_lengths, infer_num_classes
 from jgram.kernels import Kernel, rbf
-from jgram.observed import Observed, observe
+from jgram.observed import Observed, countable, observe
 
 __all__ = ["plugin_log_score", "plugin_score"]
 
@@ -62,9 +66,18 @@ def plugin_log_score(
     d = infer_num_classes(x_hat, num_classes)
     observed = observe(kernel, y, block_size=block_size)
     check_lengths(x_hat, observed.size, weights)
+    weights = None if weights is None else countable(weights)
+    return _log_score(observed, jnp.asarray(x_hat), weights, d, rank)
+
+
+@partial(jax.jit, static_argnames=("num_classes", "rank"))
+def _log_score(
+    observed: Any, x_hat: Array, weights: Any, num_classes: int, rank: int | None
+) -> Array:
+    """One program: step by step, a score of counts is all waiting for its steps."""
     if rank is None:
-        return observed.eliminate(x_hat, d, weights).log_determinant
-    return observed.log_top_determinant(x_hat, d, weights, rank)
+        return observed.eliminate(x_hat, num_classes, weights).log_determinant
+    return observed.log_top_determinant(x_hat, num_classes, weights, rank)
 
 
 def plugin_score(

@@ -259,7 +259,7 @@ def _spread(points: np.ndarray) -> float:
 
 def _kernel_spread(prepared: np.ndarray) -> float:
     """The standard deviation of the doubly centred kernel matrix off its diagonal."""
-    one = np.exp(-host_squares(prepared))
+    one = np.exp(-host_squares(prepared, prepared))
     kernel = (one + one**4 + one**16 + one**64) / 4
     centred = kernel - kernel.mean(axis=0) - kernel.mean(axis=1)[:, None] + kernel.mean()
     off = centred[~np.eye(len(centred), dtype=bool)]

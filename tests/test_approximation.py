@@ -17,10 +17,10 @@ from jgram.table_kernel import TableKernel
 CLASSES = 3
 
 
-def records(n, seed=0):
+def records(n, seed=0, shares=(1 / 3, 1 / 3, 1 / 3)):
     """Three reports, and a table of two numbers and a category."""
     rng = np.random.default_rng(seed)
-    truth = rng.integers(0, CLASSES, n)
+    truth = rng.choice(CLASSES, n, p=shares)
     reports = np.stack(
         [np.where(rng.random(n) < e, rng.integers(0, CLASSES, n), truth) for e in (0.1, 0.3, 0.5)]
     )
@@ -97,9 +97,9 @@ def test_the_jackknife_of_a_mean_is_its_variance():
     values = np.random.default_rng(0).normal(size=(16, 3))
     without = (values.sum(axis=0) - values) / 15
     np.testing.assert_allclose(jackknife(without), values.var(axis=0, ddof=1) / 16)
-    # 2.131 standard errors: Student's law of 15 degrees.
+    # 2.447 standard errors: Student's law of 6 degrees.
     assert half_width(without[:, 0], 0.95) == pytest.approx(
-        2.1314 * values[:, 0].std(ddof=1) / 4, rel=1e-3
+        2.447 * values[:, 0].std(ddof=1) / 4, rel=0.01
     )
     assert half_width(None, 0.95) is None
     assert half_width(np.full(16, -np.inf), 0.95) is None
@@ -173,30 +173,32 @@ def test_features_double_until_their_error_hardly_shows(monkeypatch):
 
 
 @pytest.mark.thorough
-def test_intervals_cover_the_exact_answer():
-    """Nine in ten to all but one in a hundred of 100 draws, each pair's share and log score."""
-    reports, table = records(600)
+@pytest.mark.parametrize("shares", [(1 / 3, 1 / 3, 1 / 3), (0.9, 0.08, 0.02)])
+def test_intervals_cover_the_exact_answer(shares):
+    """Nine in ten of 100 draws, each pair's share and log ratio, and a log score."""
+    reports, table = records(600, shares=shares)
     with jax.enable_x64(True):
         observed, points, _, _ = binding.bind_observations(table)
         kernel = observed.kernel
 
-        def shares(means):
-            return means[..., 1] / means[..., 0]
+        def said(means):
+            one, two = means[..., 0], means[..., 1]
+            return np.concatenate([two / one, (one - two) / (one + two)], axis=-1)
 
-        exact = shares(np.asarray(pair_payoffs(observed, reports, num_classes=CLASSES).means))
+        exact = said(np.asarray(pair_payoffs(observed, reports, num_classes=CLASSES).means))
         score = float(jgram.plugin_log_score(reports[0], observed, num_classes=CLASSES))
         held = []
         for seed in range(100):
             drawn = approximate(kernel, points, 1024, jax.random.key(seed))
-            found = shares(np.asarray(pair_payoffs(drawn, reports, num_classes=CLASSES).means))
+            found = said(np.asarray(pair_payoffs(drawn, reports, num_classes=CLASSES).means))
             left = leave_blocks_out(drawn, reports, num_classes=CLASSES)
-            widths = [half_width(column, 0.95) for column in shares(left.means).T]
+            widths = [half_width(column, 0.95) for column in said(left.means).T]
             own = float(jgram.plugin_log_score(reports[0], drawn, num_classes=CLASSES))
             hit = abs(own - score) <= half_width(left.log_scores[:, 0], 0.95)
             held.append([*(abs(found - exact) <= widths), hit])
     covered = np.mean(held, axis=0)
     assert (covered >= 0.9).all(), covered
-    assert covered.mean() <= 0.99, covered
+    assert covered.mean() < 1, covered
 
 
 @pytest.mark.thorough
