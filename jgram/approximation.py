@@ -163,7 +163,7 @@ def half_width(values: Float[np.ndarray, " blocks"] | None, confidence: float) -
 
     Example:
         >>> round(half_width(np.arange(16.0), 0.95), 1)
-        43.4
+        43.5
     """
     if values is None or not np.isfinite(values).all():
         return None
