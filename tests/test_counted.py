@@ -23,9 +23,9 @@ def part(rows):
     return count(codes, labels)
 
 
-def counted(cells):
-    rows = zip(*cells.table().values(), strict=True)
-    return dict(zip(rows, cells.counts.tolist(), strict=True))
+def counted(found):
+    rows = zip(*found.table().values(), strict=True)
+    return dict(zip(rows, found.counts.tolist(), strict=True))
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def rows():
     return [tuple(row) for row in np.stack(columns, axis=1).astype(object)]
 
 
-def test_cells_are_the_distinct_rows(rows):
+def test_counted_are_the_distinct_rows(rows):
     assert counted(part(rows)) == Counter(rows)
 
 
@@ -126,19 +126,7 @@ def test_a_ranking_of_folded_records_is_the_ranking_of_the_records(monkeypatch, 
     assert_equal(jgram.rank_reports(reports, y, missing=missing), plain)
 
 
-@pytest.mark.thorough
-def test_a_score_of_cells_is_the_score_of_the_records(monkeypatch):
-    reports, y = records(6000)
-    names = [*reports, "y"]
-    cells = part(list(zip(*reports.values(), y.tolist(), strict=True)))
-    table = dict(zip(names, cells.table().values(), strict=True))
-    monkeypatch.setattr(binding, "FOLDED", 10**9)
-    for name in ("ann", "gaps"):
-        found = jgram.score(table[name], table["y"], name=name, weights=cells.counts)
-        assert_equal(found, jgram.score(reports[name], y, name=name))
-
-
-def test_cells_of_as_many_classes_as_rows_are_no_identifiers():
+def test_counts_of_as_many_classes_as_rows_are_no_identifiers():
     labels = [f"class {k}" for k in range(25)]
     found = jgram.score(labels, labels, weights=[1000] * 25)
     assert found.num_records == 25_000

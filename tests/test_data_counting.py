@@ -23,6 +23,7 @@ from jgram.data.counting import quantile_edges
 from jgram.data.files import Reading
 
 ROOT = Path(__file__).parents[1]
+THOROUGH = pytest.mark.thorough
 
 
 def rows_of(columns):
@@ -192,25 +193,17 @@ def test_folders_are_read_in_depth_without_hidden_files(tmp_path):
     assert [path.name for path in list_files(tmp_path)] == ["1.parquet", "2.parquet"]
 
 
-class Future:
-    def __init__(self, value):
-        self.value = value
-
-    def result(self):
-        return self.value
-
-
-def test_any_map_counts_alike(tmp_path):
+@pytest.mark.parametrize("way", ["threads", "futures", pytest.param("processes", marks=THOROUGH)])
+def test_any_map_counts_alike(tmp_path, way):
     folder = write_parts(typed_table(), tmp_path / "many", [20, 50])
     reading, done = Reading(("text", "bool")), []
     expected = counted(count_files(folder, reading))
-    with ThreadPoolExecutor(2) as pool:
-        for mapped in (pool.map, lambda f, items: [Future(f(item)) for item in items]):
-            found = count_files(
-                folder, reading, map=mapped, progress=lambda *both: done.append(both)
-            )
-            assert counted(found) == expected
-    assert done == 2 * [(1, 3), (2, 3), (3, 3)]
+    with (ProcessPoolExecutor if way == "processes" else ThreadPoolExecutor)(2) as pool:
+        futures = lambda f, items: [pool.submit(f, item) for item in items]  # noqa: E731
+        mapped = futures if way == "futures" else pool.map
+        found = count_files(folder, reading, map=mapped, progress=lambda *both: done.append(both))
+    assert counted(found) == expected
+    assert done == [(1, 3), (2, 3), (3, 3)]
 
 
 def test_buckets_are_cut_at_quantiles_of_a_uniform_sample(tmp_path, monkeypatch):
@@ -369,15 +362,6 @@ def test_a_full_disk_leaves_no_half_checkpoint(tmp_path):
     assert died.returncode == 1
     assert "OSError" in died.stderr.splitlines()[-1]
     assert len(list(kept.iterdir())) == 2
-
-
-@pytest.mark.thorough
-def test_processes_count_alike(tmp_path):
-    folder = write_parts(typed_table(), tmp_path / "many", [20, 50])
-    reading = Reading(("text", "bool"))
-    expected = counted(count_files(folder, reading))
-    with ProcessPoolExecutor(2) as pool:
-        assert counted(count_files(folder, reading, map=pool.map)) == expected
 
 
 @pytest.mark.thorough
