@@ -85,6 +85,8 @@ def run(
     if output.plot is None and (images or image_column):
         raise ValueError("--images: expected --plot, the file to draw them into, got none")
     with progress("looking for label issues", quiet=output.quiet) as bar:
+        import numpy as np
+
         from jgram.cli.images import check_images, read_images
         from jgram.cli.read import kernel_of, kinds_of, listed, read_records
         from jgram.data import read_cells
@@ -122,7 +124,7 @@ def run(
         )
         chosen = found.issues if to_check is None else found.to_check(to_check)
         if str(source.file) == "-":  # can be read once
-            cells = {name: [column[row] for row in chosen] for name, column in columns.items()}
+            cells = {name: np.asarray(one)[chosen].tolist() for name, one in columns.items()}
         else:
             cells = read_cells(source.file, rows[chosen].tolist(), separator=source.separator)
         own = _beside(cells, observed.observation, report)

@@ -22,7 +22,7 @@ from jgram.data import (
     quantile_bins,
     read_columns,
 )
-from jgram.data.columns import read, time_keys
+from jgram.data.columns import Column, read, time_keys
 from jgram.data.counting import quantile_edges
 from jgram.data.files import batches, opened, parsed, readable
 
@@ -71,7 +71,7 @@ class Prepared(NamedTuple):
     reading: Reading | None = None
 
 
-def read_raw(source: Input, names: Sequence[str], **marks: str | None) -> dict[str, Any]:
+def read_raw(source: Input, names: Sequence[str], **marks: str | None) -> dict[str, Column]:
     """Columns as they stand in the file.
 
     Args:
@@ -86,9 +86,7 @@ def read_raw(source: Input, names: Sequence[str], **marks: str | None) -> dict[s
         missing_values=source.missing_value or (),
         **marks,
     )
-    for name, data in columns.items():
-        _refuse_nested(data, name)
-    return columns
+    return {name: read(data, name) for name, data in columns.items()}
 
 
 def read_for_judging(
@@ -360,10 +358,10 @@ def prepare(
         bins: Quantile bins for numeric reports.
         observation_bins: Quantile bins for numeric observations.
     """
-    size, notes, prepared = check_aligned(columns), [], dict(columns)
-    rows = np.arange(size)
+    size, notes = check_aligned(columns), []
+    prepared, rows = {name: read(data, name) for name, data in columns.items()}, np.arange(size)
     if drop:
-        prepared, rows = drop_missing(columns)
+        prepared, rows = drop_missing(prepared)
         if len(rows) < size:
             notes.append(f"dropped {size - len(rows)} of {size} records that lack a value")
             if changes:
@@ -372,18 +370,18 @@ def prepare(
                     "them: fill them in, or leave out --difference"
                 )
     for name, data in prepared.items():
-        if name in others:
-            prepared[name] = data[1:] if changes else data
-            continue
-        numeric = np.asarray(data).dtype.kind in "iuf"
+        numeric = name not in others and data.values.dtype.kind in "iuf"
         wanted = observation_bins if name in observations else bins
-        if changes:
-            data = difference(data, name=name) if numeric else data[1:]
+        if changes and numeric:
+            data = read(difference(data, name=name), name)
+        elif changes:
+            data = data.take(np.arange(1, len(data)))
         if wanted and numeric:
             binned = quantile_bins(data, wanted, name=name)
             edges = ", ".join(f"{edge:g}" for edge in binned.edges)
             notes.append(f"{name}: {wanted} bins, cut at {edges}")
-            data = binned.codes.astype(str) if name in observations else binned.codes
+            codes = binned.codes.astype(str) if name in observations else binned.codes
+            data = read(codes, name)
         prepared[name] = data
     if (bins or observation_bins) and not any("bins" in note for note in notes):
         raise ValueError(_NOTHING_TO_CUT)
@@ -425,7 +423,7 @@ def listed(classes: str | None, labels: Any) -> list[Any] | None:
     if classes is None:
         return None
     labels_listed = [label.strip() for label in classes.split(",")]
-    if np.asarray(labels).dtype.kind not in "iuf":
+    if read(labels, "labels").kind != "number":
         return labels_listed
     try:
         return [int(label) for label in labels_listed]
@@ -435,21 +433,7 @@ def listed(classes: str | None, labels: Any) -> list[Any] | None:
         ) from None
 
 
-def _ordered(columns: Mapping[str, Any], by: str, *, keep: bool) -> dict[str, Any]:
+def _ordered(columns: Mapping[str, Column], by: str, *, keep: bool) -> dict[str, Column]:
     """All columns in the order of one of them, which goes unless it is used otherwise."""
-    order = np.argsort(time_keys(read(columns[by], by)), kind="stable")
-    return {name: np.asarray(data)[order] for name, data in columns.items() if keep or name != by}
-
-
-def _refuse_nested(column: Any, name: str) -> None:
-    """Refuse records that are lists of unlike lengths or structures: they are no one value."""
-    kind = str(getattr(column, "type", ""))  # of an Arrow column
-    if not kind.startswith(("struct", "map", "list", "large_list")):
-        values = np.asarray(column)
-        nested = values.dtype.kind == "O" and any(
-            isinstance(x, list | dict | tuple) for x in values.flat
-        )
-        if not nested:
-            return
-        kind = "lists of unlike lengths or with gaps"
-    raise ValueError(f"{name}: expected one value or equally many numbers a record, got {kind}")
+    order = np.argsort(time_keys(columns[by]), kind="stable")
+    return {name: data.take(order) for name, data in columns.items() if keep or name != by}

@@ -83,11 +83,11 @@ class Column:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         """The cells ``[n, ...]``, ``None`` where a value is missing."""
-        if self.is_block or self.present.all():
-            return np.asarray(self.values, dtype)
-        cells = np.empty(len(self), object)
-        cells[self.present] = self.values
-        return cells.astype(dtype) if dtype else cells
+        cells = self.values
+        if not self.is_block and not self.present.all():
+            cells = np.empty(len(self), object)
+            cells[self.present] = self.values
+        return np.array(cells, dtype) if copy else np.asarray(cells, dtype)
 
     @property
     def is_block(self) -> bool:
