@@ -563,7 +563,7 @@ REFUSALS = {
     "score visits.csv --report good --observation flat": "nothing but 5",
     f"{SCORE} --missing keeep": "keep",
     f"{SCORE} --scale log": "standard",
-    f"{SCORE} --kind symptom=text": "=category",
+    f"{SCORE} --kind symptom=words": "=category",
     f"{SCORE} --kind symptm=ignore": "did you mean 'symptom'?",
     f"{SCORE} --kernel delta --scale none": "without kernel=",
     f"{SCORE} --weight level": "at least 0",
