@@ -25,7 +25,7 @@ from jgram.data import (
 from jgram.data.columns import Column, read, read_table
 from jgram.data.labels import Missing
 from jgram.data.observations import hardly_repeats
-from jgram.data.table import ColumnKind, Scale
+from jgram.data.table import ColumnKind, Scale, is_text
 from jgram.findings import Finding
 from jgram.kernels import Delta, Kernel, RandomFeatures, describe, takes
 from jgram.observed import Observed, Pairs, observe
@@ -94,7 +94,7 @@ class Intake:
         weights: Frequencies ``[n]``: a weight of 3 counts as three such records.
         groups: Group of each record (patients, days): groups are judged and sampled as a whole.
             Records with exactly equal numbers are a group unless said otherwise.
-        kinds: ``"number"``, ``"category"`` or ``"ignore"`` by column of a table.
+        kinds: ``"number"``, ``"category"``, ``"text"`` or ``"ignore"`` by column of a table.
         scale: Numbers of a table by ``"rank"``, ``"standard"`` or ``"none"``.
         block_length: For records in order of time, how many are judged together; ``None`` finds a
             length from the autocorrelation of what the reports are paid.
@@ -361,9 +361,13 @@ def _duplicates(y: Mapping[str, Column], points: np.ndarray) -> np.ndarray | Non
         return None
     rare = np.zeros(n, int)  # how many numbers of each record hardly any other has
     for given in (part for whole in y.values() for part in whole.parts):
-        if given.measured:
+        if given.measured or is_text(given):  # a text is several numbers
             codes = given.dated.factors[1]
-            rare[given.dated.present] += np.bincount(codes)[codes] <= most
+            equal = np.bincount(codes)[codes]
+            here = given.dated.present
+            rare[here] += (1 if given.measured else 2) * (
+                (equal >= sizes[numbers[here]]) & (equal <= most)
+            )
     copied &= rare > 1
     numbers = np.where(copied, numbers, n + np.arange(n))
     return np.unique(numbers, return_inverse=True)[1] if copied.any() else None

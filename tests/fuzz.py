@@ -10,11 +10,13 @@ that must not matter, or with a fault that must be refused. Every case has its o
 
 import argparse
 import collections
+import contextlib
 import csv
 import datetime
 import gzip
 import io
 import json
+import os
 import re
 import sys
 import tempfile
@@ -24,11 +26,13 @@ from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest import mock
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 from PIL import Image
 from pyarrow import feather, parquet
 from scipy.special import ndtri
@@ -36,6 +40,7 @@ from sklearn.covariance import ledoit_wolf
 
 import jgram
 from jgram.annotators import answers_from_label_studio
+from jgram.cli import main as main_of_jgram
 from jgram.cli.images import read_images
 from jgram.data import (
     Reading,
@@ -46,6 +51,7 @@ from jgram.data import (
     quantile_bins,
     read_columns,
 )
+from jgram.data.columns import column, time_keys
 from jgram.data.table import PreparedTable
 from jgram.datasets import read_images as image_files
 from jgram.table_kernel import TableKernel
@@ -165,7 +171,8 @@ def as_labels(rng: np.random.Generator, labels: np.ndarray) -> Any:
         [float(x) for x in codes],
         [datetime.date(2020, 1, 1 + x) for x in codes],
         [x + 2**40 for x in codes],
-    ][rng.integers(6)]
+        [x + 2**60 for x in codes],
+    ][rng.integers(7)]
     return contained(rng, written)
 
 
@@ -185,6 +192,8 @@ def contained(rng: np.random.Generator, values: list[Any]) -> Any:
         lambda: pa.array(values),
         lambda: pa.chunked_array([values[:7], values[7:]]),
         lambda: pa.array(values).dictionary_encode() if text else pa.array(values),
+        lambda: pa.array(values, pa.string_view()) if text else pa.array(values),
+        lambda: pc.run_end_encode(pa.array(values)),
         lambda: pd.Series(values, dtype="category") if text else pd.Series(values).convert_dtypes(),
         lambda: (
             pl.Series(values, dtype=pl.Categorical) if text else pl.Series(values, strict=False)
@@ -673,9 +682,154 @@ def _read_or_refused(path: Path | None, way: Callable[[], Any]) -> str:
     return "right"
 
 
+# Dates, names that collide, integers that no float tells apart, outputs that are inputs -----
+
+FORMS = (
+    "%Y-%m-%d",
+    "%d.%m.%Y",
+    "%m/%d/%Y",
+    "%Y-%m-%d %H:%M",
+    "%Y-%m-%dT%H:%M:%S",
+    "%d.%m.%Y %H:%M",
+)
+
+
+def dates(rng: np.random.Generator) -> Case:
+    """A date column alone, or beside another, is the number of its days; so it is in order."""
+    labels = clean(rng).labels
+    days = 900 * labels + rng.integers(0, 2500, len(labels))
+    form = str(rng.choice(FORMS))
+    start, numbers = datetime.datetime(2001, 3, 1), {"day": days.astype(float)}
+    written = [(start + datetime.timedelta(int(day))).strftime(form) for day in days]
+    columns: dict[str, Any] = {"day": written}
+    if rng.random() < 0.5:
+        numbers["v"] = rng.normal(size=len(days))
+        columns["v"] = numbers["v"].tolist()
+    with tempfile.TemporaryDirectory() as folder:
+        if rng.random() < 0.5:
+            columns = read_columns(as_file(rng, columns, Path(folder)))
+    expected, condition = plugin_oracle(labels, table_oracle(Clean(labels, numbers, {}), "rank"))
+    alone = columns["day"] if len(columns) == 1 else columns
+    agree(jgram.score(labels, alone).log_score, expected, condition, form)
+    keys = time_keys(column(columns["day"], "day"))
+    if not np.array_equal(np.argsort(keys, kind="stable"), np.argsort(days, kind="stable")):
+        raise Wrong(f"dates of the form {form} are not in the order of time")
+    return Case("dates", "right")
+
+
+def collisions(rng: np.random.Generator) -> Case:
+    """Two columns whose names are nearly one: both are used, or both refused."""
+    case = clean(rng)
+    pairs = ((1, "1"), ("a", "a "), ("a", "A"), ("\u00e9", "e\u0301"), ("a", "a\x1b[0m"), (1, True))
+    one, other = pairs[rng.integers(len(pairs))]
+    values = rng.normal(size=(2, len(case.labels))).round(6)
+    given: Any = {one: values[0], other: values[1]}
+    oracle = Clean(case.labels, {"one": values[0], "other": values[1]}, {})
+    expected, condition = plugin_oracle(case.labels, table_oracle(oracle, "rank"))
+    with tempfile.TemporaryDirectory() as folder:
+        match rng.integers(3) if len(given) == 2 else 1:
+            case 0:
+                way = lambda: prepare_table(given)  # noqa: E731
+            case 1:
+                frame = pd.DataFrame(values.T, columns=pd.Index([one, other], dtype=object))
+                way = lambda: prepare_table(frame)  # noqa: E731
+            case _:
+                path = Path(folder) / "case.csv"
+                rows = zip(*values.tolist(), strict=True)
+                with path.open("w", newline="") as file:
+                    csv.writer(file).writerows([(one, other), *rows])
+                way = lambda: prepare_table(read_columns(path))  # noqa: E731
+        try:
+            found = way()
+        except ValueError:
+            return refusal("collisions", way)
+    agree(gram_log_score(case.labels, found), expected, condition, f"columns {one!r}, {other!r}")
+    return Case("collisions", "right")
+
+
+def large_integers(rng: np.random.Generator) -> Case:
+    """Labels that differ by 1 beyond 2^53, one of them perhaps as 1e5: as many classes, or none."""
+    values: list[Any] = [int(rng.choice([2**53, 2**60, 2**63 - 9])) + x for x in clean(rng).labels]
+    if rng.random() < 0.5:
+        values[int(rng.integers(len(values)))] = float(rng.choice([1e5, 1e20]))
+        containers = [list, tuple, lambda v: np.array(v, object)]
+        given = containers[rng.integers(3)](values)
+    else:
+        given = contained(rng, values)
+    with tempfile.TemporaryDirectory() as folder:
+        if rng.random() < 0.5:
+            path = Path(folder) / "case.csv"
+            path.write_text("x,i\n" + "".join(f"{v},{i}\n" for i, v in enumerate(values)))
+            given = read_columns(path)["x"]
+    encode = lambda: encode_reports({"x": given}).codes["x"].tolist()  # noqa: E731
+    try:
+        codes = encode()
+    except ValueError:
+        return refusal("large integers", encode)
+    if not len(set(codes)) == len(set(values)) == len(set(zip(codes, values, strict=True))):
+        raise Wrong(f"{len(set(values))} integers became {len(set(codes))} classes")
+    return Case("large integers", "right")
+
+
+def outputs(rng: np.random.Generator) -> Case:
+    """An output that is an input, spelled in any way: refused, and the input as it was."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        inputs, other = folder / "in", folder / "other"
+        inputs.mkdir(), other.mkdir()
+        data = inputs / "data.csv"
+        data.write_text("a,b,y\n" + "".join(f"{i % 2},{i % 3 % 2},{i % 2}\n" for i in range(24)))
+        (folder / "link").symlink_to(inputs), (other / "soft.csv").symlink_to(data)
+        (other / "hard.csv").hardlink_to(data)
+        spellings = (
+            data, inputs / ".." / "in" / "data.csv", folder / "link" / "data.csv",
+            other / "soft.csv", other / "hard.csv", Path(os.path.relpath(data)),
+        )  # fmt: skip
+        out = str(spellings[rng.integers(len(spellings))])
+        source = str([data, inputs, inputs / "*.csv", spellings[2]][rng.integers(4)])
+        commands = (
+            ["issues", source, "--report", "a", "--observation", "y", "--out", out],
+            [
+                "issues",
+                source,
+                "--report",
+                "a",
+                "--observation",
+                "y",
+                "--to-check",
+                "5",
+                "--out",
+                out,
+            ],
+            ["annotators", source, "--labels-out", out],
+            ["annotators", source, "--out", out],
+        )
+        before, said = data.read_bytes(), io.StringIO()
+        with (
+            mock.patch("jgram.cli.process.prepare_process"),
+            contextlib.redirect_stderr(said),
+            contextlib.redirect_stdout(said),
+        ):
+            try:
+                main_of_jgram(commands[rng.integers(len(commands))])
+            except SystemExit as ended:
+                code = ended.code
+        if data.read_bytes() != before or code != 2 or "Traceback" in said.getvalue():
+            raise Wrong(f"{source} read and {out} written: {code}, {said.getvalue()[:200]}")
+    return Case("outputs", "refused")
+
+
 # Running ------------------------------------------------------------------------------------
 
-KINDS = {"quotes": stray_quotes, "damaged": damaged_file, "export": hostile_export}
+KINDS = {
+    "quotes": stray_quotes,
+    "damaged": damaged_file,
+    "export": hostile_export,
+    "dates": dates,
+    "collisions": collisions,
+    "integers": large_integers,
+    "outputs": outputs,
+}
 RIGHT = (right_categories, right_numbers, right_table, right_table, right_file, right_codes)
 
 

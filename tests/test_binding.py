@@ -258,6 +258,11 @@ def test_copies_are_one_group_and_what_many_share_is_none():
     assert bound(y=y, groups=ROWS // 2).groups.max() == 59  # those given stand
     mixed = {"level": y[:, 0], "other": y[:, 1], "sex": SEX[twice]}
     assert np.array_equal(bound(y=mixed).groups, result.groups)
+    notes = [f"visit {row} was quite a long one" for row in twice]
+    copied = bound(y=notes).groups
+    assert len(set(copied)) == 110
+    assert np.array_equal(copied[110:], copied[100:110])
+    assert bound(y={"level": LEVEL[twice], "row": ROWS}).groups is None
     third, few = ROWS % 3 == 0, ROWS % 60 == 0
     zeros = np.where(RNG.random(N) < 0.4, 0, LEVEL)
     for shared in (

@@ -1,6 +1,7 @@
 """Mixed tables: comparable columns, what is left out and why, and nothing chosen by reports."""
 
 import datetime
+import sys
 from decimal import Decimal
 
 import numpy as np
@@ -116,7 +117,6 @@ def test_what_says_nothing_is_left_out_and_named():
             "site": ["a"] * n,
             "id": [f"p{j}" for j in range(n)],
             "row": np.arange(n),
-            "note": [f"the patient felt quite well on day {j % 25}" for j in range(n)],
             "empty": [None] * n,
         }
     )
@@ -126,10 +126,54 @@ def test_what_says_nothing_is_left_out_and_named():
         "site is left out: it holds nothing but 'a'",
         "id is left out: it never repeats a value: an identifier",
         "row is left out: it numbers the rows",
-        "note is left out: it is free text: embed it",
         "empty is left out: it holds no value",
     ):
         assert part in warnings
+
+
+@pytest.mark.parametrize("repeats", [1, 0.6])
+def test_texts_that_hardly_repeat_are_numbers_by_the_pieces_they_share(repeats):
+    pieces = [["red", "car", "engine"], ["blue", "sea", "water"]]
+    rng = np.random.default_rng(0)
+    topic = np.arange(80) % 2
+    texts = [" ".join(["it", "was", "a", *rng.permutation(pieces[t])[:2], str(j)]) for j, t in
+             enumerate(topic)]  # fmt: skip
+    texts = [texts[int(j * repeats)] for j in range(80)]
+    table = prepare_table({"note": texts, "age": rng.normal(size=80)})
+    assert table.table_width == 1
+    assert "the texts of note as 64 numbers" in table.description
+    points = table.points[:, 1:]
+    np.testing.assert_array_equal(points, prepare_table(texts).points)
+    topic = np.array([" car " in text or " red " in text or "engine" in text for text in texts])
+    distances = np.linalg.norm(points[:, None] - points, axis=2)
+    same = topic[:, None] == topic
+    assert distances[same & ~np.eye(80, dtype=bool)].mean() < 0.9 * distances[~same].mean()
+
+
+def test_texts_are_read_where_asked_and_left_out_beside_an_embedding():
+    texts = [f"the patient felt quite well on day {j}" for j in range(60)]
+    block = np.random.default_rng(0).normal(size=(60, 3))
+    (warning,) = prepare_table({"note": texts, "image": block}).warnings
+    assert "note is left out: it is text, beside an embedding" in warning
+    asked = prepare_table({"note": texts, "image": block}, kinds={"note": "text"})
+    assert "the texts of note as 59 numbers and a block of 3 numbers" in asked.description
+    words = prepare_table({"word": ["yes", "no", "yes", None]}, kinds={"word": "text"})
+    assert (words.points[3] == 0).all()
+    np.testing.assert_array_equal(words.points[0], words.points[2])
+    long = ["x y z " * 200_000 + str(j) for j in range(3)] + texts
+    np.testing.assert_array_equal(*prepare_table({"note": long}).points[:2])
+    for given, part in (
+        ([""] * 3, "holds nothing but ''"),
+        (["", None], "texts that hold words"),
+        ([1, 2, 3], "expected texts, got number values"),
+    ):
+        assert part in refused(prepare_table, {"note": given}, kinds={"note": "text"})
+
+
+def test_texts_take_scikit_learn(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn.decomposition", None)
+    texts = [f"the patient felt quite well on day {j}" for j in range(60)]
+    assert "pip install 'jgram[cli]'" in refused(prepare_table, texts)
 
 
 def test_categories_without_end_are_identifiers():
@@ -154,7 +198,9 @@ def test_kinds_override_and_are_checked():
     table = prepare_table(columns, kinds={"zip": "category", "id": "ignore"})
     assert table.names == ("zip = 10", "zip = 20", "age")
     assert "did you mean 'zip'" in refused(prepare_table, columns, kinds={"zi": "category"})
-    assert "'number', 'category' or 'ignore'" in refused(prepare_table, columns, kinds={"id": "x"})
+    assert "'number', 'category', 'text' or 'ignore'" in refused(
+        prepare_table, columns, kinds={"id": "x"}
+    )
     assert "'rank', 'standard' or 'none'" in refused(prepare_table, columns, scale="ranks")
     assert "expected numbers, got 'f'" in refused(
         prepare_table, {"s": ["f", "m"]}, kinds={"s": "number"}

@@ -134,7 +134,9 @@ class Observed:
     ] = None
     kind: Annotated[
         list[str] | None,
-        Option(help="COLUMN=number, =category or =ignore, where a column is not what it seems."),
+        Option(
+            help="COLUMN=number, =category, =text or =ignore, where a column is not what it seems."
+        ),
     ] = None
     scale: Annotated[
         ScaleName, Option(help="Numbers of a table by their ranks, standardised, or as they are.")

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from jgram.data import (
 from jgram.data.columns import Column, read, time_keys
 from jgram.data.counting import quantile_edges
 from jgram.data.files import batches, opened, parsed, readable
+from jgram.data.table import ColumnKind
 
 __all__ = [
     "Given",
@@ -405,9 +406,9 @@ def kinds_of(given: Sequence[str] | None) -> dict[str, Any] | None:
     """``["zip=category"]`` as ``{"zip": "category"}``."""
     pairs = [text.rpartition("=") for text in given or ()]
     for name, _, kind in pairs:
-        if not name or kind not in ("number", "category", "ignore"):
+        if not name or kind not in get_args(ColumnKind):
             raise ValueError(
-                f"--kind: expected COLUMN=number, =category or =ignore, got {name or kind!r}"
+                f"--kind: expected COLUMN=number, =category, =text or =ignore, got {name or kind!r}"
             )
     return {name: kind for name, _, kind in pairs} or None
 

@@ -7,7 +7,7 @@ can choose the observation by what it makes of theirs, and tests of reports stay
 """
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, Literal, get_args
@@ -17,10 +17,11 @@ import numpy as np
 from jgram.data.columns import Column, check_aligned, listing, named_columns, read_table, show
 from jgram.data.labels import look_alikes
 from jgram.data.observations import hardly_repeats, numeric, refuse_numbers_as_text
+from jgram.data.texts import embed_texts
 
 __all__ = ["ColumnKind", "PreparedTable", "Scale", "prepare_table"]
 
-ColumnKind = Literal["number", "category", "ignore"]
+ColumnKind = Literal["number", "category", "text", "ignore"]
 Scale = Literal["rank", "standard", "none"]
 
 _FEW_LEVELS = 10  # integers of so few levels may be codes
@@ -62,16 +63,18 @@ def prepare_table(
 
     A number becomes the normal score of its rank, standardised. A category becomes a one-hot code
     over ``sqrt(1 - sum p^2)``, its missing cells a category of their own. Missing numbers become
-    the median, and an indicator column says where. Bools are categories, dates numbers. Columns
-    that are constant, hold row numbers, or are texts that hardly repeat are left out and named. An
-    array ``[n, k]`` is an embedding and stays as it is; beside columns it stays a block of its own.
+    the median, and an indicator column says where. Bools are categories, dates numbers. Texts of
+    several words that hardly repeat become a block of numbers by the pieces of words they share
+    (:mod:`jgram.data.texts`). Columns that are constant, hold row numbers, or hardly repeat and
+    hold no words are left out and named. An array ``[n, k]`` is an embedding and stays as it is;
+    beside columns it stays a block of its own.
 
     Args:
         y: A data frame of any library, a mapping of names to columns ``[n]`` and blocks
             ``[n, k]``, one column ``[n]``, or an array ``[n, k]``.
         name: What messages call the observations.
-        kinds: ``"number"``, ``"category"`` or ``"ignore"`` by column, where its type is not what
-            it seems: ``{"zip": "category", "id": "ignore"}``.
+        kinds: ``"number"``, ``"category"``, ``"text"`` or ``"ignore"`` by column, where its type is
+            not what it seems: ``{"zip": "category", "id": "ignore"}``.
         scale: Of numbers: ``"rank"``, ``"standard"`` (mean 0, variance 1) or ``"none"``.
 
     Returns:
@@ -97,25 +100,36 @@ def prepare_table(
         raise ValueError(f"{name}: expected at least one record, got none")
     columns = read_table(named, name)
     asked = _checked_kinds(kinds or {}, columns)
-    counts = {"number": 0, "category": 0, "block": 0}
+    counts = {"number": 0, "category": 0}
     warnings = list(look_alikes(columns, "columns"))
     parts: list[tuple[list[str], np.ndarray]] = []
     blocks: list[tuple[list[str], np.ndarray]] = []
+    embedded = any(given.is_block for given in columns.values())
+    said: list[str] = []
     left_out: dict[str, str] = {}
     for label, given in columns.items():
         if asked.get(label) == "ignore":
             continue
         kind = "block" if given.is_block else asked.get(label) or _kind(given)
         reason = _reason(given, kind, asked=label in asked, alone=len(columns) == 1)
+        if kind == "text" and embedded and label not in asked:
+            reason = "is text, beside an embedding (kinds={...: 'text'} reads it too)"
         if reason is not None:
             left_out[label] = reason
             continue
-        counts[kind] += 1
         if kind == "block":
             values = numeric(given).reshape(n, -1).astype(float)
             blocks.append((given.part_names, values))
+            said.append(f"a block of {values.shape[1]} numbers")
             warnings += _uneven(values, given)
             continue
+        if kind == "text":
+            values = embed_texts(given)
+            blocks.append(([f"{label}[{j}]" for j in range(values.shape[1])], values))
+            said.append(f"the texts of {label} as {values.shape[1]} numbers")
+            warnings += _much_missing(given)
+            continue
+        counts[kind] += 1
         if kind == "number":
             parts.append(_number(given.dated, scale))
             warnings += [] if label in asked else _maybe_category(given)
@@ -133,7 +147,7 @@ def prepare_table(
         points=np.column_stack([values for _, values in (*parts, *blocks)]),
         names=tuple(part for group, _ in (*parts, *blocks) for part in group),
         table_width=sum(len(group) for group, _ in parts),
-        description=_describe(counts, blocks, scale),
+        description=_describe(counts, said, scale),
         warnings=tuple(warnings),
     )
 
@@ -165,7 +179,20 @@ def _kind(given: Column) -> str:
             f"{given.name}: expected one value a record, got {given.kind} such as "
             f"{show(given.values[0])}"
         )
-    return "number" if given.measured else "category"
+    if given.measured:
+        return "number"
+    return "text" if is_text(given) else "category"
+
+
+def is_text(given: Column) -> bool:
+    """Whether a column holds texts of several words that hardly repeat."""
+    if given.kind != "text" or given.declared:
+        return False
+    distinct, n = given.factors[0], len(given.values)
+    words = [len(text.split()) for text in distinct]
+    if hardly_repeats(distinct, n):
+        return float(np.median(words)) > 2
+    return 2 * len(distinct) > n > _FEW_RECORDS and float(np.mean(words)) > 3
 
 
 def _reason(given: Column, kind: str, *, asked: bool, alone: bool) -> str | None:
@@ -185,24 +212,18 @@ def _reason(given: Column, kind: str, *, asked: bool, alone: bool) -> str | None
     if kind == "number":
         rows = not alone and given.present.all() and _are_row_numbers(given.values)
         return "numbers the rows (kinds={...: 'number'} keeps it)" if rows else None
+    if kind == "text":
+        return None
     if 2 < len(distinct) == n:
-        return "never repeats a value: an identifier, or text (embed it, and pass the embedding)"
+        return "never repeats a value: an identifier (kinds={...: 'text'} reads it as text)"
     if hardly_repeats(distinct, n):
         return (
             f"hardly repeats a value, {len(distinct)} different ones in {n} records: an "
-            "identifier, or text (embed it, and pass the embedding)"
+            "identifier (kinds={...: 'text'} reads it as text)"
         )
     if len(distinct) > _TOO_MANY_LEVELS:
         return f"has {len(distinct)} categories: an identifier (kinds={{...: 'category'}} keeps it)"
-    if _is_prose(distinct, n):
-        return "is free text: embed it, and pass the embedding as a block"
     return None
-
-
-def _is_prose(distinct: list[Any], n: int) -> bool:
-    if not isinstance(distinct[0], str) or 2 * len(distinct) <= n:
-        return False
-    return float(np.mean([len(text.split()) for text in distinct])) > 3
 
 
 def _are_row_numbers(values: np.ndarray) -> bool:
@@ -319,7 +340,7 @@ def _uneven(values: np.ndarray, given: Column) -> list[str]:
     ]
 
 
-def _describe(counts: Mapping[str, int], blocks: Any, scale: str) -> str:
+def _describe(counts: Mapping[str, int], blocks: Sequence[str], scale: str) -> str:
     columns = counts["number"] + counts["category"]
     words = {"rank": "by rank", "standard": "standardised", "none": "as they are"}
     kinds = [
@@ -328,7 +349,7 @@ def _describe(counts: Mapping[str, int], blocks: Any, scale: str) -> str:
     ]
     table = f"{_count(columns, 'column', 'columns')} ({', '.join(filter(None, kinds))})"
     table += f", {words[scale]}" if counts["number"] else ""
-    block = " and ".join(f"a block of {values.shape[1]} numbers" for _, values in blocks)
+    block = " and ".join(blocks)
     if not columns:
         return f"observations: {block}, as it is; chosen without the reports"
     if not blocks:
