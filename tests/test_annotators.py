@@ -233,7 +233,7 @@ def test_accuracy_and_determinant_find_what_was_planted():
 def test_determinant_error_is_the_spread_over_crowds():
     channels = symmetric([0.9, 0.8, 0.75, 0.7, 0.65, 0.6], 2)
     values, errors = [], []
-    for seed in range(40):
+    for seed in range(25):
         one = reading.determinants(
             reading.fit_crowd(asked(crowd(seed, channels, items=200)[0], 2)), Z
         )

@@ -14,7 +14,6 @@ import pytest
 
 import jgram
 from jgram.attack import ascend_policy, ascend_reports, flip_greedily, perturb_observations
-from jgram.stratified import stratified_matching_score
 from tests.components import KERNELS, NUMBERS, OUTCOMES, X_HAT, D, N
 from tests.refusals import refused
 
@@ -73,7 +72,7 @@ SOFT = {
 }
 
 
-@pytest.mark.parametrize("name", ["delta", "rbf", "function"])
+@pytest.mark.parametrize("name", ["rbf", "function"])
 def test_gradient_is_the_slope_along_feasible_directions(name):
     rng = np.random.default_rng(1)
     soft = np.stack([where(rng) for where in SOFT.values()])
@@ -110,18 +109,15 @@ def test_greedy_flips_are_those_of_brute_force(name):
     with jax.enable_x64(True):
         kernel, y = double(name)
         found = flip_greedily(X_HAT, y, kernel)
+        if name == "rbf":
+            few = flip_greedily(X_HAT, y, kernel, flips=3)
+            np.testing.assert_array_equal(few.path, found.path[:3])
+            assert np.sum(np.asarray(few.reports) != X_HAT) == 3
     np.testing.assert_allclose(found.path, path, atol=1e-9)
     assert 5 < len(path) < N
     assert found.reports.tolist() == labels.tolist()
     assert found.gain == pytest.approx(path[-1] - score_of(matrix, X_HAT), abs=1e-9)
     assert found.changed == pytest.approx(np.mean(labels != X_HAT))
-
-
-@pytest.mark.parametrize("flips", [0, 3])
-def test_greedy_respects_its_number_of_flips(flips):
-    kernel, y, _ = KERNELS["rbf"]
-    found = flip_greedily(X_HAT, y, kernel, flips=flips)
-    assert len(found.path) == flips == np.sum(np.asarray(found.reports) != X_HAT)
 
 
 # Gradient ascent on reports -----------------------------------------------------------------
@@ -231,20 +227,6 @@ def test_perturbations_stay_in_the_ball_and_raise_or_lower_the_score(norm, sign)
     assert found.gain == found.path.max() - found.path[0] > 0.3
     again = jgram.plugin_log_score(X_HAT, found.observations, kernel)
     assert sign * found.log_score == pytest.approx(float(again), abs=1e-4)
-
-
-def test_the_stratified_score_can_be_perturbed():
-    kernel, y, _ = KERNELS["rbf"]
-
-    def draws(_, y, kernel, *, num_classes):
-        return jnp.log(
-            stratified_matching_score(
-                KEY, X_HAT, y, kernel, num_classes=num_classes, draws=200, permutations="all"
-            )
-        )
-
-    found = perturb_observations(X_HAT, y, kernel, radius=0.1, score=draws, steps=10)
-    assert found.gain > 0.1
 
 
 # Policies -----------------------------------------------------------------------------------

@@ -103,8 +103,6 @@ def test_same_counts_by_every_route():
 
 
 def test_an_eager_call_compiles_once():
-    from jgram.simulate import sampling
-
     before = sampling._draw_all_but_last._cache_size()
     for seed in range(3):
         multinomial(jax.random.key(seed), jnp.full(11, 5), jnp.ones(3))
