@@ -259,11 +259,10 @@ def test_half_written_checkpoint_is_passed_over(run, images, tmp_path):
     np.testing.assert_array_equal(state.losses, seen[-1].losses)
 
 
-def test_damaged_checkpoint_is_refused_or_the_same(run, tmp_path):
+def test_damaged_checkpoint_is_refused(run, tmp_path):
     """A bit turned in any of its files."""
-    seen, directory = run
+    _, directory = run
     rng = np.random.default_rng(0)
-    refusals = 0
     for number in range(24):
         copied = tmp_path / str(number)
         shutil.copytree(directory, copied)
@@ -272,16 +271,8 @@ def test_damaged_checkpoint_is_refused_or_the_same(run, tmp_path):
         data = bytearray(file.read_bytes())
         data[rng.integers(len(data))] ^= 1 << int(rng.integers(8))
         file.write_bytes(data)
-        refusal, state = None, seen[-1]
-        try:
-            state, _ = training.restore(copied)
-        except ValueError as error:
-            refusal = str(error)
-        assert refusal is None or "2: expected a checkpoint as it was written" in refusal
-        refusals += refusal is not None
-        for found, expected in zip(*map(jax.tree.leaves, (state, seen[-1])), strict=True):
-            np.testing.assert_array_equal(found, expected)
-    assert refusals >= 3
+        with pytest.raises(ValueError, match=r"2: expected a checkpoint as it was written"):
+            training.restore(copied)
 
 
 @pytest.mark.parametrize(
@@ -289,7 +280,7 @@ def test_damaged_checkpoint_is_refused_or_the_same(run, tmp_path):
     [
         ({"architecture": dataclasses.replace(TINY, widths=(4, 6))}, "architecture"),
         ({"batch_size": 16}, "batch_size=16"),
-        ({"images": slice(None, None, -1)}, "to have pixels="),
+        ({"images": slice(None, None, -1)}, "expected the images that the run"),
         ({"key": jax.random.key(7)}, "expected the key"),
     ],
 )

@@ -8,7 +8,6 @@ uninterrupted one.
 import dataclasses
 import functools
 import hashlib
-import json
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -308,49 +307,47 @@ def _manager(directory: str | Path) -> ocp.CheckpointManager:
     return ocp.CheckpointManager(Path(directory).absolute(), options=options)
 
 
-def _digest(*arrays: Any) -> str:
-    """Of all their bytes, shapes left out."""
+def _digest(*parts: Any) -> str:
+    """Of the bytes of arrays."""
     digest = hashlib.sha256()
-    for array in arrays:
-        digest.update(np.ascontiguousarray(array).data)
+    for part in parts:
+        digest.update(np.ascontiguousarray(part).data)
     return digest.hexdigest()
 
 
-def _seal(settings: dict[str, Any]) -> str:
-    text = json.dumps(settings, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()
+def _sealed(folder: Path) -> str:
+    """Of all files of a checkpoint but the seal itself."""
+    files = sorted(file for file in folder.rglob("*") if file.is_file() and file.name != "seal")
+    return _digest(*(np.frombuffer(file.read_bytes(), np.uint8) for file in files))
 
 
 def _save(manager: ocp.CheckpointManager, training: Training, settings: dict[str, Any]) -> None:
-    settings = {**settings, "training": _digest(*jax.tree.leaves(training))}
     arguments = ocp.args.Composite(
-        training=ocp.args.PyTreeSave(training),
-        settings=ocp.args.JsonSave({**settings, "seal": _seal(settings)}),
+        training=ocp.args.PyTreeSave(training), settings=ocp.args.JsonSave(settings)
     )
-    manager.save(int(training.epoch), args=arguments)
+    manager.save(epoch := int(training.epoch), args=arguments)
+    folder = Path(manager.directory, str(epoch))
+    (folder / "seal").write_text(_sealed(folder))
 
 
 def _load(manager: ocp.CheckpointManager) -> tuple[Training, dict[str, Any]]:
     """The last checkpoint as it was written; one that changed since is not believed."""
     epoch = manager.latest_step() or 0
+    folder = Path(manager.directory, str(epoch))
+    seal = folder / "seal"  # those of 0.1 have none
     try:
+        if seal.exists() and seal.read_text() != _sealed(folder):
+            raise ValueError("its files changed")
         arguments = ocp.args.Composite(settings=ocp.args.JsonRestore())
         settings = dict(manager.restore(epoch, args=arguments)["settings"])
-        sealed = bool({"seal", "training"} & settings.keys())  # older ones are not
-        seal = settings.pop("seal", None)
-        if sealed and seal != _seal(settings):
-            raise ValueError("settings")
-        training = _load_training(manager, epoch, settings)
-        if sealed and settings["training"] != _digest(*jax.tree.leaves(training)):
-            raise ValueError("training")
+        return _load_training(manager, epoch, settings), settings
     except MemoryError:
         raise
     except Exception as error:  # orbax, tensorstore and json have many for a damaged file
         raise ValueError(
-            f"{manager.directory / str(epoch)}: expected a checkpoint as it was written, got one "
-            "that was damaged since: delete this folder to go on from the epoch before it"
+            f"{folder}: expected a checkpoint as it was written, got one that was damaged since: "
+            "delete this folder to go on from the epoch before it"
         ) from error
-    return training, settings
 
 
 def _load_training(
@@ -378,19 +375,22 @@ def _resume(
     training, found = _load(manager)
     found = {**found, "architecture": dataclasses.asdict(_architecture(found))}
     different = [name for name in settings if settings[name] != found.get(name)]
-    if different:
-        raise ValueError(
-            f"expected the checkpoint in {manager.directory} to have "
-            + ", ".join(f"{name}={settings[name]}" for name in different)
-            + ", got "
-            + ", ".join(f"{name}={found.get(name)}" for name in different)
-            + ": resume with its settings, or train in another directory"
+    if shown := [name for name in different if name != "pixels"]:
+        expected, got = (
+            ", ".join(f"{name}={given.get(name)}" for name in shown) for given in (settings, found)
         )
-    if not np.array_equal(training.key, jax.random.key_data(key)):
         raise ValueError(
-            f"expected the key that the run in {manager.directory} started with, got another: "
-            "resume with its key, or train in another directory"
+            f"expected the checkpoint in {manager.directory} to have {expected}, got {got}: resume "
+            "with its settings, or train in another directory"
         )
+    same_key = np.array_equal(training.key, jax.random.key_data(key))
+    for what, same in (("images", not different), ("key", same_key)):
+        if not same:
+            raise ValueError(
+                f"expected the {what} that the run in {manager.directory} started with, got other "
+                f"{what} or none on record: resume with them, or train in another directory "
+                "(--checkpoint)"
+            )
     return training
 
 
