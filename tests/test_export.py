@@ -207,7 +207,7 @@ EAGER = {
 def modules():
     """Those of the package that use JAX themselves; the command line does not."""
     found = pkgutil.walk_packages(jgram.__path__, "jgram.")
-    names = [module.name for module in found if not module.name.startswith("jgram.cli")]
+    names = [m.name for m in found if not m.name.startswith(("jgram.cli", "jgram.__main__"))]
     return [m for m in map(importlib.import_module, names) if {"jax", "jnp"} & vars(m).keys()]
 
 
