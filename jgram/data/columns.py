@@ -9,6 +9,7 @@ its kind comes in. A :class:`Column` is a container too: what was read is not re
 import contextlib
 import dataclasses
 import datetime
+import difflib
 import math
 import numbers
 import re
@@ -61,17 +62,13 @@ class Column:
 
     @classmethod
     def of_codes(cls, name: str, labels: Sequence[Any], codes: np.ndarray) -> "Column":
-        """A column of distinct labels ``[k]`` and codes int ``[n]``, -1 where a value is missing.
+        """A column of distinct values ``[k]`` and codes int ``[n]``, -1 where a value is missing.
 
         Example:
             >>> Column.of_codes("sex", ["m", "f"], np.array([0, 1, 0, -1])).factors
             (['f', 'm'], array([1, 0, 1]))
         """
         distinct = read(list(labels), name)
-        if not distinct.present.all():
-            codes = np.append(np.where(distinct.present, np.cumsum(distinct.present) - 1, -1), -1)[
-                codes
-            ]
         present = codes >= 0
         inverse = codes if present.all() else codes[present]
         found = cls(name, distinct.values[inverse], present)
@@ -246,9 +243,16 @@ def read(data: Any, name: str) -> Column:
     present = _not_missing(values)
     present = present if mask is None else present & mask
     if values.ndim > 1:
-        return Column(name, _narrow_block(values, present, name), present)
-    kept = narrow(values if present.all() else values[present], name)
-    return Column(name, kept, present, _declared(data, kept))
+        found = Column(name, _narrow_block(values, present, name), present)
+    else:
+        kept = narrow(values if present.all() else values[present], name)
+        found = Column(name, kept, present, _declared(data, kept))
+    if found.values.size and found.kind in ("complex", "lists", "records", "set"):
+        raise ValueError(
+            f"{name}: expected numbers or categories, one a record, got {found.kind} such as "
+            f"{show(found.values.flat[0])} in row {found.row(0)}: pass their parts as columns"
+        )
+    return found
 
 
 def read_table(data: Any, name: str) -> dict[Any, Column]:
@@ -791,6 +795,12 @@ def show(value: Any) -> str:
     text = repr(value.item() if isinstance(value, np.generic) else value)
     text = " ".join(text.split())
     return text if len(text) <= 40 else text[:37] + "..."
+
+
+def did_you_mean(name: Any, names: Iterable[Any], otherwise: str = "") -> str:
+    """The name that is nearest to one that is not there, as a question."""
+    close = difflib.get_close_matches(str(name), map(str, names), 1, 0.5)
+    return f"did you mean {close[0]!r}?" if close else otherwise
 
 
 def listing(values: Iterable[Any], *, quote: bool = True) -> str:

@@ -5,7 +5,6 @@ and nothing is dropped silently. What a column of text is depends on all its dis
 decided when they are known (:func:`parsed`).
 """
 
-import difflib
 import glob
 import gzip
 import io
@@ -21,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from jgram.data.columns import read
+from jgram.data.columns import did_you_mean, read
 from jgram.data.text import find_separator, open_text, parse_cells, text_rows
 
 __all__ = [
@@ -317,8 +316,7 @@ def select(present: Sequence[str], names: Sequence[str] | None, path: Any) -> li
     wanted = list(present) if names is None else list(names)
     for name in wanted:
         if name not in present:
-            close = difflib.get_close_matches(name, present, 1, 0.5)
-            hint = f"did you mean {close[0]!r}?" if close else f"it has {', '.join(present[:20])}"
+            hint = did_you_mean(name, present, f"it has {', '.join(present[:20])}")
             raise ValueError(f"{path}: expected a column {name!r}: {hint}")
         if present.count(name) > 1:
             places = [str(j + 1) for j, other in enumerate(present) if other == name]

@@ -5,7 +5,6 @@ Past the door wrong labels go wrong silently (``segment_sum`` drops a -1, ``.at[
 in one line that names the column, the value and the fix.
 """
 
-import difflib
 import operator
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,6 +18,7 @@ from jgram.data.columns import (
     Column,
     check_aligned,
     column,
+    did_you_mean,
     in_order,
     is_missing,
     listing,
@@ -341,13 +341,8 @@ def _is_positive(number: Any) -> bool:
 
 
 def _refuse_unlike_labels(given: Column) -> None:
-    """Refuse numbers with fractions, and what is no label at all."""
+    """Refuse numbers with fractions, and those that floats cannot tell apart."""
     name, values = given.name, given.values
-    if given.kind in ("lists", "records", "set", "complex") and values.size:
-        raise ValueError(
-            f"{name}: expected one class label a record, got {given.kind} such as "
-            f"{show(values[0])} in row {given.row(0)}"
-        )
     if values.dtype.kind != "f":
         return
     if (large := np.isfinite(values) & (np.abs(values.astype(float)) >= EXACT)).any():
@@ -374,8 +369,8 @@ def _refuse_unknown(given: Column, code_of: Mapping[Any, int], listed: bool) -> 
     row = given.row(np.argmax(inverse == unknown[0]))
     count = int(np.isin(inverse, unknown).sum())
     if listed:
-        close = difflib.get_close_matches(str(label), map(str, code_of), 1)
-        hint = f": did you mean {close[0]!r}?" if close else ""
+        hint = did_you_mean(label, code_of)
+        hint = f": {hint}" if hint else ""
     elif label < 0:
         hint = (
             ": -1 often means 'missing': make it so, list it in classes= if it is a class, or in "

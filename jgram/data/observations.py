@@ -211,11 +211,6 @@ def _detect_kind(
 ) -> Literal["categorical", "numeric"]:
     kinds: dict[bool, str] = {}
     for label, given in columns.items():
-        if given.kind == "complex":
-            raise ValueError(
-                f"{label}: expected numbers or categories, got the complex "
-                f"{show(given.values.flat[0])}: pass the real and imaginary parts as two columns"
-            )
         if not given.measured:
             refuse_numbers_as_text(given, len(given.values) if records is None else records)
         kinds.setdefault(given.measured, label)

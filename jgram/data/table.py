@@ -6,7 +6,6 @@ says nothing or cannot be compared is left out and named. Nothing here depends o
 can choose the observation by what it makes of theirs, and tests of reports stay valid.
 """
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -14,7 +13,15 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from jgram.data.columns import Column, check_aligned, listing, named_columns, read_table, show
+from jgram.data.columns import (
+    Column,
+    check_aligned,
+    did_you_mean,
+    listing,
+    named_columns,
+    read_table,
+    show,
+)
 from jgram.data.labels import look_alikes
 from jgram.data.observations import hardly_repeats, numeric, refuse_numbers_as_text
 from jgram.data.texts import embed_texts
@@ -158,8 +165,7 @@ def prepare_table(
 def _checked_kinds(kinds: Mapping[str, str], columns: Mapping[str, Any]) -> dict[str, str]:
     for label, kind in kinds.items():
         if label not in columns:
-            close = difflib.get_close_matches(str(label), map(str, columns), 1)
-            hint = f"did you mean {close[0]!r}?" if close else f"there are {listing(columns)}"
+            hint = did_you_mean(label, columns, f"there are {listing(columns)}")
             raise ValueError(f"kinds: expected names of columns, got {label!r}: {hint}")
         if kind not in get_args(ColumnKind):
             raise ValueError(
@@ -169,16 +175,6 @@ def _checked_kinds(kinds: Mapping[str, str], columns: Mapping[str, Any]) -> dict
 
 
 def _kind(given: Column) -> str:
-    if given.kind == "complex":
-        raise ValueError(
-            f"{given.name}: expected numbers or categories, got the complex "
-            f"{show(given.values[0])}: pass the real and imaginary parts as two columns"
-        )
-    if given.kind in ("lists", "records", "set"):
-        raise ValueError(
-            f"{given.name}: expected one value a record, got {given.kind} such as "
-            f"{show(given.values[0])}"
-        )
     if given.measured:
         return "number"
     return "text" if is_text(given) else "category"
