@@ -85,6 +85,13 @@ def test_a_folder_holds_the_records_of_the_file(tmp_path, suffix):
     names = tuple(table.column_names)
     for source in (path, folder, f"{folder}/*{suffix}"):
         assert counted(count_files(source, Reading(names))) == expected
+    if suffix == ".arrow":  # Parquet has none
+        runs = pa.RunEndEncodedArray.from_arrays([40, 90], ["u", "v"])
+        encoded = write_parts(pa.table({"run": runs}), tmp_path / "runs", [50], suffix)
+        assert counted(count_files(encoded, Reading(("run",)))) == {("u",): 40, ("v",): 50}
+    np.savez(tmp_path / "one.npz", run=np.array([1.0, np.nan, 1.0]))
+    found = count_files(tmp_path / "one.npz", Reading(("run",)))
+    assert counted(found) == {(1,): 2, (None,): 1}
     table = table.drop_columns(["text"]).set_column(1, "large", table["large"].cast(pa.uint64()))
     found = count_batches(table.to_batches(13), ["large", "whole"])
     assert sum(counted(found).values()) == 90

@@ -17,7 +17,7 @@ import itertools
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -126,7 +126,7 @@ def count_batches(batches: Iterable[Any], names: Sequence[str] | None = None) ->
         return {n: batch.column(present.index(n)) for n in select(present, names, "the stream")}
 
     given = builtins.map(arrays, itertools.chain([first], stream))
-    found = _count(_coded(given, reading, "the stream"))
+    found = _count(_coded(given, reading, "the stream"), reading)
     return _labelled(found, reading, "the stream", text=False)
 
 
@@ -156,9 +156,9 @@ def quantile_edges(
     files, reading, text = opened(source, reading)
     work = functools.partial(_sample_file, reading=reading)
     seeds = [(path, (seed, number)) for number, path in enumerate(files)]
-    sample = _smallest([_result(one) for one in map(work, seeds)])
+    priorities, sample = _smallest([_result(one) for one in map(work, seeds)])
     columns = {}
-    for name, values in sample.columns.items():
+    for name, values in sample.items():
         read = parsed(values.tolist(), name, reading) if text else values
         given = column(read, name)
         columns[name] = given.values if given.present.all() else read
@@ -169,7 +169,7 @@ def quantile_edges(
         values = column(columns[name], name).values
         if values.dtype.kind in "iuf":
             edges[name] = tuple(quantile_bins(values, number, name=name).edges.tolist())
-    return edges, len(sample.priorities)
+    return edges, len(priorities)
 
 
 def coded_batches(
@@ -255,7 +255,7 @@ def _of_arrow(array: Any, name: str, path: Any, seen: dict[str, Any]) -> Any:
     if kind.startswith("run_end_encoded"):
         from pyarrow import compute
 
-        array = compute.run_end_decode(array)
+        array = compute.call_function("run_end_decode", [array])
     if kind.startswith(("list", "large_list", "fixed_size_list", "struct", "map")):
         raise ValueError(f"{path}: {name}: expected one value a record, got {kind}")
     if not kind.startswith("dictionary"):
@@ -302,7 +302,7 @@ def _binned(
 def _count_file(path: Path, reading: Reading) -> tuple[str, Counted]:
     """What was counted of a file, and all that it depends on."""
     identity = _identity(path, reading)
-    found = _count(coded_batches(path, reading), reading.names)
+    found = _count(coded_batches(path, reading), reading)
     if _identity(path, reading) != identity:
         raise ValueError(
             f"{path}: changed while it was counted: run the same again once it is all written"
@@ -310,11 +310,9 @@ def _count_file(path: Path, reading: Reading) -> tuple[str, Counted]:
     return identity, found
 
 
-def _count(given: Iterable[Coded], names: Sequence[str] | None = None) -> Counted:
-    parts = []
-    if names:
-        none = {name: np.zeros(0, np.int32) for name in names}
-        parts.append(count(none, dict.fromkeys(names, ())))
+def _count(given: Iterable[Coded], reading: Reading) -> Counted:
+    none = {name: np.zeros(0, np.int32) for name in reading.names or ()}
+    parts = [count(none, dict.fromkeys(none, ()))]
     for batch in given:
         codes = {name: codes for name, (_, codes) in batch.items()}
         parts.append(count(codes, {name: labels for name, (labels, _) in batch.items()}))
@@ -451,36 +449,32 @@ def _save(folder: Path | None, identity: str, counted: Counted) -> None:
 # A sample -------------------------------------------------------------------------------------
 
 
-class _Sample(NamedTuple):
-    """Records with the smallest of random numbers drawn for all: a uniform sample that merges."""
-
-    priorities: np.ndarray
-    columns: dict[str, np.ndarray]
+_Sample = tuple[np.ndarray, dict[str, np.ndarray]]
+"""Records with the smallest of random numbers drawn for all: a uniform sample that merges."""
 
 
 def _sample_file(item: tuple[Path, tuple[int, int]], reading: Reading) -> _Sample:
     path, seed = item
     rng = np.random.default_rng(seed)
-    kept = _Sample(np.zeros(0), {name: objects(())[:0] for name in reading.names or ()})
-    drawn = kept.priorities
+    kept: _Sample = np.zeros(0), {name: objects(())[:0] for name in reading.names or ()}
+    drawn = kept[0]
 
     def choose(size: int) -> np.ndarray:
         nonlocal drawn
-        priorities = rng.random(size)
-        full = len(kept.priorities) == SAMPLED
-        rows = np.flatnonzero(priorities < (kept.priorities.max() if full else 2.0))
+        priorities, full = rng.random(size), len(kept[0]) == SAMPLED
+        rows = np.flatnonzero(priorities < (kept[0].max() if full else 2.0))
         drawn = priorities[rows]
         return rows
 
     for batch in coded_batches(path, reading, choose):
         columns = {name: objects(labels)[codes] for name, (labels, codes) in batch.items()}
-        kept = _smallest([kept, _Sample(drawn, columns)])
+        kept = _smallest([kept, (drawn, columns)])
     return kept
 
 
 def _smallest(parts: Sequence[_Sample]) -> _Sample:
-    priorities = np.concatenate([part.priorities for part in parts])
-    kept = np.sort(np.argsort(priorities, kind="stable")[:SAMPLED])
-    names = parts[0].columns
-    columns = {name: np.concatenate([part.columns[name] for part in parts])[kept] for name in names}
-    return _Sample(priorities[kept], columns)
+    priorities = np.concatenate([drawn for drawn, _ in parts])
+    kept, columns = np.sort(np.argsort(priorities, kind="stable")[:SAMPLED]), {}
+    for name in parts[0][1]:
+        columns[name] = np.concatenate([part[name] for _, part in parts])[kept]
+    return priorities[kept], columns

@@ -44,6 +44,7 @@ _FORMATS = {
 _SIGNS = {b"PAR1": ".parquet", b"PK\x03\x04": ".npz", b"ARRO": ".feather"}
 _TEXT, _PARQUET, _ARROW, _NPZ = _FORMATS
 _RECORDS = 1 << 18  # of a batch of Parquet
+_CODED = ("string", "large_string", "binary", "large_binary")  # types that Parquet codes
 _SNIFFED = 50  # lines by which the separator is found
 
 
@@ -384,7 +385,7 @@ def _arrow_batches(
         if _kind(path) == _PARQUET:
             schema = parquet.read_schema(data)
             names = select(schema.names, reading.names, path)
-            texts = [name for name in names if coded and _is_text(schema.field(name).type)]
+            texts = [name for name in names if coded and str(schema.field(name).type) in _CODED]
             file = stack.enter_context(parquet.ParquetFile(data, read_dictionary=texts))
             found = file.iter_batches(batch_size=_RECORDS, columns=names)
         else:
@@ -396,10 +397,6 @@ def _arrow_batches(
             batch.validate(full=True)  # a flipped byte may point out of memory
             batch = batch if choose is None else batch.take(choose(batch.num_rows))
             yield {name: batch.column(name) for name in names}
-
-
-def _is_text(kind: Any) -> bool:
-    return str(kind) in ("string", "large_string", "binary", "large_binary")
 
 
 def _npz_batches(path: Any, reading: Reading, choose: Any, _: bool) -> Iterator[dict[str, Any]]:
