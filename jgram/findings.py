@@ -18,6 +18,7 @@ __all__ = [
     "Evidence",
     "Finding",
     "IndependenceCheck",
+    "class_counts",
     "conditional_independence",
     "diagnose",
     "relabelling",
@@ -75,7 +76,7 @@ def structural_zero(x_hat: Any, observed: Observed, classes: Sequence[Any]) -> F
             d,
             "score",
         )
-    counts = _class_counts(x_hat, d)
+    counts = class_counts(x_hat, d)
     if (counts == 0).any():
         missing = [name for name, count in zip(classes, counts, strict=True) if count == 0]
         names = ", ".join(map(repr, missing[:5])) + (", ..." if len(missing) > 5 else "")
@@ -125,7 +126,8 @@ class Evidence(NamedTuple):
         observed: Observations, bound to their kernel.
         classes: The ``d`` class names.
         uncertainty: The report's :class:`jgram.uncertainty.Uncertainty`.
-        seen: How many of the ``d - 1`` directions between classes the observations show.
+        seen: In how many of the ``d - 1`` independent ways in which ``d`` classes can differ the
+            observations differ too.
         noise_p_value: P-value of "this report has nothing to do with the observations".
         confidence: Confidence level at which a report counts as told from noise.
     """
@@ -157,7 +159,8 @@ def diagnose(evidence: Evidence) -> list[Finding]:
     return [found for look in FINDINGS if (found := look(evidence)) is not None]
 
 
-def _class_counts(x_hat: Any, d: int, weights: Any = None) -> np.ndarray:
+def class_counts(x_hat: Any, d: int, weights: Any = None) -> np.ndarray:
+    """Records of each class ``[d]`` of labels ``[n]`` or soft reports ``[n, d]``."""
     values = np.asarray(x_hat)
     copies = np.ones(len(values)) if weights is None else weights
     if values.ndim == 2:
@@ -228,7 +231,7 @@ def _merged_classes(evidence: Evidence) -> Finding | None:
 
 def _rare_class(evidence: Evidence) -> Finding | None:
     weights = evidence.uncertainty.weights
-    counts = _class_counts(evidence.x_hat, len(evidence.classes), weights)
+    counts = class_counts(evidence.x_hat, len(evidence.classes), weights)
     rarest = int(np.argmin(counts))
     if counts[rarest] >= RARE:
         return None
@@ -291,15 +294,15 @@ def _inside_the_noise(evidence: Evidence) -> Finding | None:
 
 
 def _volume_of_noise(evidence: Evidence) -> Finding | None:
-    directions = len(evidence.classes) - 1
-    if evidence.seen >= directions / 2:
+    ways = len(evidence.classes) - 1
+    if evidence.seen >= ways / 2:
         return None
     return Finding(
         "volume of noise",
         "warning",
-        f"{directions} direction{'s' * (directions != 1)} between {directions + 1} classes, of "
-        f"which the observations show {max(evidence.seen, 0.0):.1f}: most of this score is the "
-        "volume of noise, which is largest for labels that look balanced",
+        f"{ways + 1} classes differ in {ways} independent way{'s' * (ways != 1)}, of which the "
+        f"observations show {max(evidence.seen, 0.0):.1f}: most of this score is the volume of "
+        "noise, which is largest for labels that look balanced",
         "do not compare scores like this one: jgram rank compares reports without that volume",
         evidence.seen,
         "score",

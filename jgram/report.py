@@ -10,7 +10,7 @@ these very records with fixed labels: it asks whether the two reports might be s
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil, exp, isfinite, log, log2
@@ -55,12 +55,12 @@ from jgram.contrasts import (
 )
 from jgram.data.columns import named_columns
 from jgram.display import Field, Line, Shown, Table, View
-from jgram.findings import Evidence, Finding, diagnose, relabelling
+from jgram.findings import Evidence, Finding, class_counts, diagnose, relabelling
 from jgram.kernels import Kernel, describe
 from jgram.noise import FEWEST_GROUPS, grouped_noise_tests
 from jgram.plots import intervals_figure
 from jgram.ranks import RankedPairs, rank_pairs
-from jgram.uncertainty import Uncertainty, padded_length, uncertainties
+from jgram.uncertainty import padded_length, uncertainties
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -94,9 +94,10 @@ class ScoreReport(Shown):
         bias: Jackknife estimate for the log score, not subtracted; ``None`` where it cannot be
             told.
         gram_rank: Numerical rank of the Gram matrix; the score is 0 below ``num_classes``.
-        seen: How many of the ``d - 1`` directions between classes the observations show of this
-            report, no record speaking for itself. Where it is far below, most of the score is the
-            volume of noise.
+        seen: ``d`` classes can differ in ``d - 1`` independent ways: two in one, and a third from
+            both in one more. In how many of these the observations of records reported in different
+            classes differ, no record speaking for itself. Where it is far below ``d - 1``, most of
+            the score is the volume of noise.
         noise_p_value: P-value of "this report has nothing to do with the observations".
         normalised_score: ``d * score^(1 / 2d)``: 1 for perfect reports of balanced classes under
             perfectly separating observations.
@@ -174,7 +175,8 @@ class ScoreReport(Shown):
                 f"normalised score {self.normalised_score:.3f}, Hadamard ratio "
                 f"{self.hadamard_ratio:.3g} (both from 0 to 1)",
                 f"the observations show {min(max(self.seen, 0), d - 1):.1f} of the {d - 1} "
-                f"directions between classes; p of noise {self.noise_p_value:.2g}",
+                f"way{'s' * (d != 2)} in which the classes differ; p of noise "
+                f"{self.noise_p_value:.2g}",
             ]
         return [
             *display.judged(self.num_records, d, f"kernel {self.kernel}", source),
@@ -202,15 +204,15 @@ class PairComparison(Shown):
     Attributes:
         better: Name of the report that is paid more.
         worse: Name of the other.
-        retention: What the worse report keeps of the better one's information; ``None`` where it
-            is not estimable.
+        retention: How far the worse report's labels go with what was observed, as a share of how
+            far the better one's do; ``None`` where it is not estimable.
         retention_interval: Fieller's interval of the retention, for this pair alone.
         log_ratio: The midpoint contrast, ``log det G_better - log det G_worse`` up to third order
             and without the volume of noise; ``None`` where it is not estimable.
         p_value: Two-sided p-value of "these two reports might be swapped".
         adjusted_p_value: The same, adjusted for all pairs of the ranking.
         separated: Whether the order of the two is told.
-        seen: How many of the ``d - 1`` directions between classes the data see of the pair.
+        seen: As of :class:`ScoreReport`, of the pair.
         num_records: Records that both label, or their total frequency.
         records_needed: For a pair that is not separated, how many records like these in all would
             separate it with a probability of 80%; ``None`` where it is separated, or no number
@@ -252,7 +254,7 @@ class PairComparison(Shown):
         """What the worse report keeps: a matplotlib figure."""
         return _shares_figure(
             [self.worse], [self.retention], [self.retention_interval],
-            title=f"Keeps of the information of {self.better}, interval of this pair",
+            title=f"Keeps, beside {self.better}, interval of this pair",
         )  # fmt: skip
 
 
@@ -262,8 +264,8 @@ class RankedReport:
 
     Attributes:
         name: The report.
-        keeps: What it keeps of the information of the best report; ``None`` where the data cannot
-            estimate it.
+        keeps: How far its labels go with what was observed, as a share of how far the best report's
+            do: 0 for noise; ``None`` where the data cannot estimate it.
         keeps_interval: Interval of it, simultaneous over reports and over the choice of the best.
         first_rank: Lowest rank that the data leave it, 1 for the best.
         last_rank: Highest rank that they leave it.
@@ -295,7 +297,7 @@ class Ranking(Shown):
         pairs: Every pair, in the order of the ranking.
         most_reliable: Names of all reports that none is separated from as a better one, without
             those inside the noise.
-        seen: How many of the ``d - 1`` directions between classes the data see of the best report.
+        seen: As of :class:`ScoreReport`, of the best report.
         num_classes: ``d``.
         num_records: ``n``, or the total frequency.
         confidence: Confidence level of intervals, sets of ranks and separations, each all together.
@@ -392,8 +394,8 @@ class Ranking(Shown):
             *display.judged(self.num_records, self.num_classes, self.observations, source, *asides),
             self.table(counts_scale=counts_scale),
             Line(
-                "'keeps': the share of the best report's information about the truth that a report "
-                "keeps",
+                "'keeps': how far a report's labels go with what was observed: 0% as noise, 100% "
+                "as the best report",
                 "aside",
             ),
             *_ranking_findings(self),
@@ -410,7 +412,7 @@ class Ranking(Shown):
             [f"{one.name} · rank {rank}" for one, rank in zip(self.reports, ranks, strict=True)],
             [one.keeps for one in self.reports],
             [one.keeps_interval for one in self.reports],
-            title=f"Keeps of the best report's information, {self.confidence:.0%} intervals that "
+            title=f"Keeps, beside the best report, {self.confidence:.0%} intervals that "
             "hold together" + ("; hollow: not told from noise" if any(hollow) else ""),
             hollow=hollow,
         )
@@ -546,21 +548,11 @@ def score(
 
     Reference: Definitions 4.4 and 4.10 of *Data Reliability Scoring*.
     """
-    normal_quantile(confidence)  # refuses what is no confidence
     intake = replace(intake, **options)
-    bound = bind({name: x_hat}, y, kernel, intake)
-    with float64():
-        several = len(bound.classes) > 1  # one class says nothing
-        aligned = _aligned(bound)
-        length = intake.block_length
-        if length is None:
-            length = _suggested(_judge(bound, aligned, None).alone) if several else 1
-        time = _time_groups(bound, length)
-        groups = bound.groups if time is None else time
-        judged = _judge(bound, aligned, groups) if several else None
-        left = _left_out(bound, aligned) if several else None
-    bound = replace(bound, findings=(*bound.findings, *_few_groups(groups)))
-    return _published(bound, judged, left, confidence, several=False)[name]
+    judged, _ = _judgement({name: x_hat}, y, kernel, intake, confidence)
+    found = (*judged.bound.findings, *_few_groups(judged.groups))
+    (report,) = _published(judged, found)
+    return report
 
 
 def rank_reports(
@@ -613,32 +605,21 @@ def rank_reports(
         raise ValueError(
             f"expected two reports or more to rank, got {len(reports)}: use score for one"
         )
-    normal_quantile(confidence)  # refuses what is no confidence
     intake = replace(intake, **options)
-    bound = bind(reports, y, kernel, intake)
+    judged, length = _judgement(reports, y, kernel, intake, confidence)
+    bound = judged.bound
     if len(bound.classes) < 2:
         only = ", ".join(map(repr, bound.classes))
         raise ValueError(
             f"expected two classes or more, got {only} alone in every report: list all possible "
             "labels in classes="
         )
-    aligned = _aligned(bound)
     with float64():
-        judged, length, groups = None, intake.block_length, bound.groups
-        if length is None:
-            judged = _judge(bound, aligned, None)
-            length = _suggested(judged.pairs)
-        if length != 1:
-            judged, groups = None, _time_groups(bound, length)
-        judged = _judge(bound, aligned, groups) if judged is None else judged
-        bound, judged, left = _with_enough_features(bound, aligned, groups, judged)
+        judged = _with_enough_features(judged)
         key = jax.random.key(0) if key is None else key
-        found = _verdicts(key, judged.pairs, judged.noise, groups, confidence)
+        found = _verdicts(key, judged.pairs, judged.noise, judged.groups, confidence)
         verdicts = jax.device_get(found)
-    published = _published(bound, judged, left, confidence, several=True)
-    renamed, capped = _renamed(bound, aligned), _capped(bound, judged, left)
-    findings = (*bound.findings, *renamed, *_few_groups(groups), *capped)
-    return _ranking(bound, published, judged.pairs, left, verdicts, findings, confidence, length)
+    return _ranking(judged, verdicts, length)
 
 
 def compare(
@@ -679,12 +660,56 @@ def compare(
 # --------------------------------------------------------------------------------------------
 
 
-def _aligned(bound: Bound) -> Alignment:
-    return align(np.stack(list(bound.reports.values())), len(bound.classes), bound.weights)
+class _Judged(NamedTuple):
+    """Reports and what one kernel pass says of them.
+
+    Attributes:
+        bound: The reports and their observations.
+        aligned: The reports as they are compared.
+        groups: Group of each record, blocks of time among them, or ``None``.
+        confidence: Of all that is said.
+        pairs: Payoffs, in the order of ``np.triu_indices(k, 1)``.
+        alone: Payoffs of every report paired with itself.
+        noise: P-values of the tests against noise.
+        product: The kernel times the reports as they were given.
+        left: Figures without one block of random features after the other.
+    """
+
+    bound: Bound
+    aligned: Alignment
+    groups: np.ndarray | None
+    confidence: float
+    pairs: Any = None
+    alone: Any = None
+    noise: Any = None
+    product: Any = None
+    left: LeftOut | None = None
 
 
-def _renamed(bound: Bound, aligned: Alignment) -> list[Finding]:
+def _judgement(
+    reports: Mapping[str, Any], y: Any, kernel: Any, intake: Intake, confidence: float
+) -> tuple[_Judged, int]:
+    """Reports bound, aligned and judged, and how many records in order of time are one block."""
+    normal_quantile(confidence)  # refuses what is no confidence
+    bound = bind(reports, y, kernel, intake)
+    d, n, length = len(bound.classes), bound.observed.size, intake.block_length
+    aligned = align(np.stack(list(bound.reports.values())), d, bound.weights)
+    judged = _Judged(bound, aligned, bound.groups, confidence)
+    with float64():
+        if length is None:
+            length = _suggested(_judge(judged._replace(groups=None)).pairs) if d > 1 else 1
+        if not 1 <= length <= max(n // 2, 1):
+            raise ValueError(
+                f"expected block_length in 1..{n // 2}, half of the records, got {length}"
+            )
+        if length != 1:
+            judged = judged._replace(groups=blocks(n, length))
+        return _judge(judged) if d > 1 else judged, length  # one class says nothing
+
+
+def _renamed(judged: _Judged) -> list[Finding]:
     """What is said of reports that are read with their classes renamed."""
+    bound, aligned = judged.bound, judged.aligned
     same = np.arange(len(bound.classes))
     reports = [
         (name, labels if labels.ndim == 1 else labels.argmax(axis=1))
@@ -701,28 +726,9 @@ def _suggested(paid: Payoffs) -> int:
     return suggested_block_length(np.concatenate([paid.differences[:, None], paid.values], axis=1))
 
 
-def _time_groups(bound: Bound, length: int) -> np.ndarray | None:
-    n = bound.observed.size
-    if not 1 <= length <= max(n // 2, 1):
-        raise ValueError(f"expected block_length in 1..{n // 2}, half of the records, got {length}")
-    return None if length == 1 else blocks(n, length)
-
-
-class _Judged(NamedTuple):
-    """What one kernel pass says: of pairs in the order of ``np.triu_indices(k, 1)``, of reports.
-
-    ``product`` is the kernel times the reports as they were given.
-    """
-
-    pairs: Payoffs
-    alone: Payoffs
-    noise: Any
-    product: Any
-
-
-def _judge(bound: Bound, aligned: Alignment, groups: Any) -> _Judged:
+def _judge(judged: _Judged) -> _Judged:
     """Payoffs of every pair and of every report alone, and tests of each report against noise."""
-    stacked, blocked = aligned.reports, groups
+    bound, stacked, groups = judged.bound, judged.aligned.reports, judged.groups
     n, k = bound.observed.size, len(stacked)
     # Few distinct shapes, few compilations: pad with records of weight 0, each its own group.
     padding = padded_length(n) - n
@@ -741,12 +747,19 @@ def _judge(bound: Bound, aligned: Alignment, groups: Any) -> _Judged:
     else:
         pairs = pair_payoffs(observed, reports, complete=False, **options)
     noise = noise_tests_of(found) if groups is None else grouped_noise_tests(observed, found)
-    found = jax.device_get(_Judged(pairs, alone, noise, found.product))
-    pairs = _cut(found.pairs, n)
+    pairs, alone, noise, product = jax.device_get((pairs, alone, noise, found.product))
+    pairs = _cut(pairs, n)
     if stacked.ndim == 3 and k > 1:
-        pairs = _with_boldness(pairs, stacked, blocked)
-    product = found.product[:, :n] @ np.linalg.inv(aligned.matrices)
-    return _Judged(pairs, _cut(found.alone, n), found.noise, product)
+        pairs = _with_boldness(pairs, stacked, judged.groups)
+    return judged._replace(
+        pairs=pairs,
+        alone=_cut(alone, n),
+        noise=noise,
+        product=product[:, :n] @ np.linalg.inv(judged.aligned.matrices),
+        left=leave_blocks_out(
+            bound.observed, stacked, num_classes=len(bound.classes), weights=bound.weights
+        ),
+    )
 
 
 def _with_boldness(pairs: Payoffs, soft: np.ndarray, groups: Any) -> Payoffs:
@@ -774,35 +787,27 @@ def _with_boldness(pairs: Payoffs, soft: np.ndarray, groups: Any) -> Payoffs:
     )
 
 
-def _left_out(bound: Bound, aligned: Alignment) -> LeftOut | None:
-    return leave_blocks_out(
-        bound.observed, aligned.reports, num_classes=len(bound.classes), weights=bound.weights
-    )
-
-
-def _with_enough_features(
-    bound: Bound, aligned: Alignment, groups: Any, judged: _Judged
-) -> tuple[Bound, _Judged, LeftOut | None]:
+def _with_enough_features(judged: _Judged) -> _Judged:
     """Random features doubled until their error hardly shows, and that error in all covariances."""
-    left: Any = _left_out(bound, aligned)
-    if left is None:
-        return bound, judged, None
-    size = _num_features(bound)
-    while bound.observed.kernel.stands_for is not None and size < MOST_FEATURES:
+    if judged.left is None:
+        return judged
+    left: Any = judged.left
+    kernel, size = judged.bound.observed.kernel, _num_features(judged)
+    while kernel.stands_for is not None and size < MOST_FEATURES:
         short = shortfall(left, _paired_errors(judged.pairs))
         if short <= 1:
             break
         size = min(size << ceil(2 * log2(short)), MOST_FEATURES)
-        bound = with_features(bound, size)
-        judged, left = _judge(bound, aligned, groups), _left_out(bound, aligned)
+        judged = _judge(judged._replace(bound=with_features(judged.bound, size)))
+        left = judged.left
     away = left.means - left.means.mean(axis=0)
     added = np.einsum("bpi,bpj->pij", away, away) * (len(away) - 1) / len(away)
-    pairs = judged.pairs._replace(covariance=judged.pairs.covariance + added)
-    return bound, judged._replace(pairs=pairs), left
+    pairs = judged.pairs
+    return judged._replace(pairs=pairs._replace(covariance=pairs.covariance + added))
 
 
-def _num_features(bound: Bound) -> int:
-    return 2 * len(bound.observed.kernel.frequencies)
+def _num_features(judged: _Judged) -> int:
+    return 2 * len(judged.bound.observed.kernel.frequencies)
 
 
 def _paired_errors(pairs: Payoffs) -> np.ndarray:
@@ -847,110 +852,68 @@ def _verdicts(key: Any, pairs: Payoffs, noise: Any, groups: Any, confidence: flo
     )
 
 
-def _published(
-    bound: Bound,
-    judged: _Judged | None,
-    left: LeftOut | None,
-    confidence: float,
-    *,
-    several: bool,
-) -> dict[str, ScoreReport]:
-    """The published score of each report, and how much of it is not noise."""
-    found = uncertainties(
+def _published(judged: _Judged, more: Sequence[Finding] = ()) -> Iterator[ScoreReport]:
+    """The published score of each report, how much of it is not noise, and what to know of it."""
+    bound, d = judged.bound, len(judged.bound.classes)
+    uncertain = uncertainties(
         bound.reports,
         bound.observed,
-        num_classes=len(bound.classes),
+        num_classes=d,
         weights=bound.weights,
-        product=None if judged is None else judged.product,
+        product=judged.product,
     )
-    reports = {}
     for i, (name, labels) in enumerate(bound.reports.items()):
-        seen, p_value = 0.0, 1.0
-        if judged is not None:
+        found, seen, p_value = uncertain[name], 0.0, 1.0
+        if judged.alone is not None:
             seen, p_value = float(judged.alone.seen[i]), float(judged.noise[i])
-        about = (found[name], seen, p_value, confidence)
-        evidence = Evidence(labels, bound.observed, bound.classes, *about)
-        findings = [*diagnose(evidence), *(() if several else bound.findings)]
-        record = _record(name, bound, found[name], seen, p_value, findings, confidence)
-        error = half_width(None if left is None else left.log_scores[:, i], confidence)
-        reports[name] = replace(record, log_score_features_error=error)
-    return reports
-
-
-def _record(
-    name: str,
-    bound: Bound,
-    found: Uncertainty,
-    seen: float,
-    p_value: float,
-    findings: list[Finding],
-    confidence: float,
-) -> ScoreReport:
-    labels, d = bound.reports[name], len(bound.classes)
-    n = found.weights.sum()
-    value = found.log_score
-    known = isfinite(value) and not any(f.level == "fatal" for f in findings)
-    counts = _class_counts(labels, found.weights, d)
-    bounded = known and isfinite(found.standard_error)
-    hadamard = exp(min(0.0, value - 2.0 * float(np.sum(np.log(found.lengths))))) if known else 0.0
-    return ScoreReport(
-        name=name,
-        log_score=value if known else None,
-        score=(exp(value) if value > -700 else None) if known else 0.0,
-        counts_log_score=value + 2 * d * log(n) if known else None,
-        standard_error=found.standard_error if bounded else None,
-        interval=found.interval(confidence) if bounded else None,
-        confidence=confidence,
-        bias=None if found.bias is None else float(found.bias),
-        gram_rank=found.rank,
-        seen=seen,
-        noise_p_value=p_value,
-        normalised_score=d * exp(value / (2 * d)) if known else 0.0,
-        hadamard_ratio=hadamard,
-        num_records=_number(n),
-        class_counts={
-            label: _number(count) for label, count in zip(bound.classes, counts, strict=True)
-        },
-        kernel=describe(bound.observed.kernel),
-        findings=tuple(findings),
-    )
-
-
-def _class_counts(labels: np.ndarray, weights: np.ndarray, d: int) -> np.ndarray:
-    if labels.ndim == 2:
-        return weights @ labels
-    return np.bincount(np.maximum(labels, 0), weights, minlength=d)
+        about = (found, seen, p_value, judged.confidence)
+        findings = diagnose(Evidence(labels, bound.observed, bound.classes, *about))
+        n, value = found.weights.sum(), found.log_score
+        known = isfinite(value) and not any(f.level == "fatal" for f in findings)
+        bounded = known and isfinite(found.standard_error)
+        volume = 2.0 * float(np.sum(np.log(found.lengths))) if known else 0.0
+        counts = class_counts(labels, d, found.weights)
+        left = None if judged.left is None else judged.left.log_scores[:, i]
+        yield ScoreReport(
+            name=name,
+            log_score=value if known else None,
+            score=(exp(value) if value > -700 else None) if known else 0.0,
+            counts_log_score=value + 2 * d * log(n) if known else None,
+            standard_error=found.standard_error if bounded else None,
+            interval=found.interval(judged.confidence) if bounded else None,
+            confidence=judged.confidence,
+            bias=None if found.bias is None else float(found.bias),
+            gram_rank=found.rank,
+            seen=seen,
+            noise_p_value=p_value,
+            normalised_score=d * exp(value / (2 * d)) if known else 0.0,
+            hadamard_ratio=exp(min(0.0, value - volume)) if known else 0.0,
+            num_records=_number(n),
+            class_counts=dict(zip(bound.classes, map(_number, counts), strict=True)),
+            kernel=describe(bound.observed.kernel),
+            findings=(*findings, *more),
+            log_score_features_error=half_width(left, judged.confidence),
+        )
 
 
 def _number(value: Any) -> int | float:
     return int(value) if float(value).is_integer() else float(value)
 
 
-def _ranking(
-    bound: Bound,
-    published: dict[str, ScoreReport],
-    payoffs: Payoffs,
-    left: LeftOut | None,
-    verdicts: _Verdicts,
-    findings: tuple[Finding, ...],
-    confidence: float,
-    length: int,
-) -> Ranking:
-    names, d, ranked = list(bound.reports), len(bound.classes), verdicts.ranked
-    order = _order(ranked)
+def _ranking(judged: _Judged, verdicts: _Verdicts, length: int) -> Ranking:
+    bound, d, ranked = judged.bound, len(judged.bound.classes), verdicts.ranked
+    names, published, order = list(bound.reports), list(_published(judged)), _order(ranked)
     place = {names[i]: position for position, i in enumerate(order)}
-    first, second = np.triu_indices(len(names), 1)
     pairs = sorted(
         (
-            _pair(payoffs, left, verdicts, number, names, int(i), int(j), d, confidence)
-            for number, (i, j) in enumerate(zip(first, second, strict=True))
+            _pair(judged, verdicts, number, int(i), int(j))
+            for number, (i, j) in enumerate(zip(*np.triu_indices(len(names), 1), strict=True))
         ),
         key=lambda pair: sorted((place[pair.better], place[pair.worse])),
     )
-    reports = tuple(
-        _ranked(names[i], i, ranked, published[names[i]], left, confidence) for i in order
-    )
+    reports = tuple(_ranked(judged, ranked, published[i], i) for i in order)
     seen = reports[0].published.seen
+    found = (*bound.findings, *_renamed(judged), *_few_groups(judged.groups), *_capped(judged))
     return Ranking(
         reports=reports,
         pairs=tuple(pairs),
@@ -958,10 +921,10 @@ def _ranking(
         seen=seen,
         num_classes=d,
         num_records=_number(bound.observed.size if bound.weights is None else bound.weights.sum()),
-        confidence=confidence,
+        confidence=judged.confidence,
         observations=bound.description,
         block_length=length,
-        findings=(*findings, *_apart(pairs), *_visibility(seen, d, reports)),
+        findings=(*found, *_apart(pairs), *_visibility(seen, d, reports)),
     )
 
 
@@ -975,21 +938,19 @@ def _order(ranked: RankedPairs) -> list[int]:
     return order
 
 
-def _ranked(
-    name: str,
-    i: int,
-    ranked: RankedPairs,
-    published: ScoreReport,
-    left: LeftOut | None,
-    confidence: float,
-) -> RankedReport:
+def _ranked(judged: _Judged, ranked: RankedPairs, published: ScoreReport, i: int) -> RankedReport:
     ratio, interval = (None, None) if ranked.noise.all() else _share(ranked.keeps, i)
-    best = int(ranked.best)
+    best, shares = int(ranked.best), None
     if interval is not None and i != best:  # never against the tests that decide
         interval = _with(interval, 1.0, not ranked.better[best, i])
         interval = _with(interval, 0.0, True) if ranked.noise[i] else interval
+    if judged.left is not None and ratio is not None:
+        first, second = np.triu_indices(len(ranked.values), 1)
+        number = (first == min(best, i)) & (second == max(best, i))
+        one, two = judged.left.means[:, np.argmax(number)].T
+        shares = np.ones(len(one)) if i == best else one / two if i < best else two / one
     return RankedReport(
-        name=name,
+        name=published.name,
         keeps=ratio,
         keeps_interval=interval,
         first_rank=int(ranked.first_rank[i]),
@@ -997,25 +958,8 @@ def _ranked(
         noise_p_value=published.noise_p_value,
         inside_noise=bool(ranked.noise[i]),
         published=published,
-        keeps_features_error=half_width(
-            _without_blocks(left, ratio, int(ranked.best), i, len(ranked.values)), confidence
-        ),
+        keeps_features_error=half_width(shares, judged.confidence),
     )
-
-
-def _without_blocks(
-    left: LeftOut | None, ratio: float | None, best: int, i: int, k: int
-) -> np.ndarray | None:
-    """Shares of the best report without one block of features after the other."""
-    if left is None or ratio is None:
-        return None
-    if i == best:
-        return np.ones(len(left.means))
-    number = [
-        (min(best, i), max(best, i)) == pair for pair in zip(*np.triu_indices(k, 1), strict=True)
-    ]
-    one, two = left.means[:, number.index(True)].T
-    return one / two if i < best else two / one
 
 
 def _with(interval: tuple[float, float], share: float, held: bool) -> tuple[float, float]:
@@ -1031,43 +975,33 @@ def _share(found: Retention, i: int) -> tuple[float | None, tuple[float, float] 
     return float(found.ratio[i]), (float(found.lower[i]), float(found.upper[i]))
 
 
-def _pair(
-    payoffs: Payoffs,
-    left: LeftOut | None,
-    verdicts: _Verdicts,
-    number: int,
-    names: list[str],
-    i: int,
-    j: int,
-    d: int,
-    confidence: float,
-) -> PairComparison:
-    ranked = verdicts.ranked
+def _pair(judged: _Judged, verdicts: _Verdicts, number: int, i: int, j: int) -> PairComparison:
+    names, d, left = list(judged.bound.reports), len(judged.bound.classes), judged.left
+    ranked, confidence = verdicts.ranked, judged.confidence
+    p_value, needed = float(verdicts.p_values[number]), float(verdicts.needed[number])
     separated = bool(ranked.better[i, j] or ranked.better[j, i])
-    p_adjusted = float(ranked.p_values[i, j])
-    one, two = payoffs.means[number]
     turned = verdicts.z[number] < 0
-    if turned:
-        i, j, one, two = j, i, two, one
+    way = slice(None, None, -1 if turned else 1)
+    better, worse = (names[i], names[j])[way]
+    one, two = judged.pairs.means[number][way]
     ratio, interval = _share(verdicts.backward if turned else verdicts.forward, number)
     if interval is not None:
-        interval = _with(interval, 1.0, bool(verdicts.p_values[number] > 1 - confidence))
-    needed = float(verdicts.needed[number])
+        interval = _with(interval, 1.0, p_value > 1 - confidence)
     ratios = logs = None
     if left is not None and ratio is not None:
-        first, second = left.means[:, number, ::-1].T if turned else left.means[:, number].T
+        first, second = left.means[:, number, way].T
         ratios, logs = second / first, _log_ratio(first, second, d)
     return PairComparison(
-        better=names[i],
-        worse=names[j],
+        better=better,
+        worse=worse,
         retention=ratio,
         retention_interval=interval,
         log_ratio=None if ratio is None else float(_log_ratio(one, two, d)),
-        p_value=float(verdicts.p_values[number]),
-        adjusted_p_value=p_adjusted,
+        p_value=p_value,
+        adjusted_p_value=float(ranked.p_values[i, j]),
         separated=separated,
-        seen=float(payoffs.seen[number]),
-        num_records=_number(payoffs.weights[number].sum()),
+        seen=float(judged.pairs.seen[number]),
+        num_records=_number(judged.pairs.weights[number].sum()),
         records_needed=None if separated or not isfinite(needed) else needed,
         retention_features_error=half_width(ratios, confidence),
         log_ratio_features_error=half_width(logs, confidence),
@@ -1079,8 +1013,9 @@ def _log_ratio(one: Any, two: Any, d: int) -> Any:
     return 4 * (d - 1) * (one - two) / (one + two)
 
 
-def _capped(bound: Bound, judged: _Judged, left: LeftOut | None) -> list[Finding]:
+def _capped(judged: _Judged) -> list[Finding]:
     """Random features whose error shows, although there are as many as there may be."""
+    left = judged.left
     if left is None:
         return []
     errors = np.sqrt(jackknife(left.means[..., 0] - left.means[..., 1]))
@@ -1093,7 +1028,7 @@ def _capped(bound: Bound, judged: _Judged, left: LeftOut | None) -> list[Finding
         Finding(
             "random features",
             "note",
-            f"{_num_features(bound):,} random features stand for the kernel: to the difference of "
+            f"{_num_features(judged):,} random features stand for the kernel: to the difference of "
             f"two reports they add an error of {short / 3:.1f} standard errors, which intervals "
             "include",
             "the order and its tests hold under these features as they are; for shares nearer to "
@@ -1146,10 +1081,10 @@ def _visibility(seen: float, d: int, reports: Sequence[RankedReport]) -> list[Fi
     if seen < 0.7 * (d - 1):
         found.append(
             Finding(
-                "visible directions",
+                "visible differences",
                 "note",
-                f"{d - 1} direction{'s' * (d != 2)} between {d} classes, of which the data see "
-                f"{max(seen, 0):.1f}",
+                f"{d} classes differ in {d - 1} independent way{'s' * (d != 2)}, of which the data "
+                f"see {max(seen, 0):.1f}",
                 "shares are of what can be seen: observe something that tells more classes apart",
                 seen,
                 "ranking",

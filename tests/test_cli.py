@@ -150,7 +150,7 @@ def test_rank_puts_the_better_report_first(jgram):
     assert re.fullmatch(r"good +100% +1 +<.001 +-\d+\.\d\d ± \d\.\d\d", good)
     assert re.fullmatch(r"bad +\d+% \[\d+%, \d+%\] +2 +<.001 +-\d+\.\d\d ± \d\.\d\d", bad)
     assert "good is the most reliable." in result.stdout
-    assert "'keeps': the share of the best report's information" in result.stdout
+    assert "'keeps': how far a report's labels go with what was observed" in result.stdout
     assert "counts" not in result.stdout
 
 
@@ -220,7 +220,7 @@ def test_score_says_what_the_number_is_worth(jgram):
         "normalised score 0.",
         "records of each class: [well] ",
         "the observations show 2.0 ",
-        "of the 2 directions between classes; p of noise ",
+        "of the 2 ways in which the classes differ; p of noise ",
     ):
         assert words in result.stdout
     record = strict(jgram("score visits.csv --report good --observation symptom --json").stdout)

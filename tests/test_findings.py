@@ -87,7 +87,12 @@ def test_a_clear_report_has_no_findings():
             0.002,
             "0.002",
         ),
-        (lambda: evidence(SURE, SURE, seen=0.9), "volume of noise", 0.9, "2 directions between 3"),
+        (
+            lambda: evidence(SURE, SURE, seen=0.9),
+            "volume of noise",
+            0.9,
+            "3 classes differ in 2 independent ways",
+        ),
     ],
 )
 def test_each_doubt_has_its_threshold(found, name, value, words):
