@@ -117,6 +117,16 @@ def jgram(folder, monkeypatch, capsys, unchecked):
     return run
 
 
+def test_quiet_says_nothing_but_why_there_is_no_answer(jgram, folder):
+    line = "rank visits.csv --report good --report bad --observation symptom --quiet"
+    result = jgram(f"{line} --html quiet.html")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
+    assert (folder / "quiet.html").read_text().startswith("<!doctype html>")
+    result = jgram("rank visits.csv --report coin --report dice --observation symptom --quiet")
+    assert (result.exit_code, result.stdout) == (3, "")
+    assert result.stderr == ("jgram: The data cannot tell any of these reports from noise.\n")
+
+
 def strict(text: str):
     """Parsed JSON that holds neither NaN nor Infinity, and is what its schema says."""
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import typer
 
+import jgram
 from jgram.cli.app import COMMANDS, app
 from jgram.data import read_columns
 from tests.refusals import refused
@@ -72,6 +73,13 @@ def test_completion_can_be_installed():
 
 
 # What comes in from strangers (SECURITY.md) -------------------------------------------------
+
+
+def test_it_says_which_version_it_is():
+    done = subprocess.run(
+        [sys.executable, "-m", "jgram", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"jgram {jgram.__version__}\n"
 
 
 def test_nothing_is_unpickled():

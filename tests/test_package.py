@@ -1,11 +1,35 @@
 """The package as a newcomer meets it."""
 
+import ast
 import importlib
 import pkgutil
 import subprocess
 import sys
+from graphlib import TopologicalSorter
+from pathlib import Path
 
 import jgram
+
+
+def test_no_modules_need_each_other():
+    """Imports go one way, those inside functions and for types among them."""
+    root = Path(jgram.__file__).parent
+    paths = {
+        ".".join(["jgram", *path.relative_to(root).with_suffix("").parts]): path
+        for path in root.rglob("*.py")
+    }
+    paths = {name.removesuffix(".__init__"): path for name, path in paths.items()}
+    used: dict[str, set[str]] = {}
+    for name, path in paths.items():
+        found = set()
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module in paths:
+                inside = (f"{node.module}.{alias.name}" for alias in node.names)
+                found |= {each if each in paths else node.module for each in inside}
+            elif isinstance(node, ast.Import):
+                found |= {alias.name for alias in node.names} & paths.keys()
+        used[name] = found - {name, "jgram"}  # whose names are bound on first use
+    assert len([*TopologicalSorter(used).static_order()]) >= len(paths) - 1
 
 
 def test_import_is_light_and_leaves_jax_as_it_is():

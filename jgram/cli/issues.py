@@ -1,5 +1,6 @@
 """``jgram issues``: the records to look at first, and how many labels are wrong."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -272,19 +273,16 @@ def _row_numbers(path: Path, given: Mapping[str, Any]) -> list[int]:
         if not isinstance(value, int) and not (isinstance(value, float) and value.is_integer()):
             raise ValueError(f"{path}: expected numbers of rows in the column row, got {value!r}")
         found.append(int(value))
-    twice = next((row for i, row in enumerate(found) if row in set(found[:i])), None)
-    if twice is not None:
-        raise ValueError(f"{path}: expected every row once, got row {twice} twice")
+    (row, times), *_ = [*Counter(found).most_common(1), (0, 0)]
+    if times > 1:
+        raise ValueError(f"{path}: expected every row once, got row {row} twice")
     return found
 
 
 def _values(given: Any) -> list[Any]:
     """Cells of a column, ``None`` where missing."""
-    cells: list[Any] = [None] * len(given.present)
     kept = iter(given.values.tolist())
-    return [
-        next(kept) if present else cell for cell, present in zip(cells, given.present, strict=True)
-    ]
+    return [next(kept) if present else None for present in given.present]
 
 
 def _beside(cells: Mapping[str, Any], first: Sequence[str], report: str) -> list[Field]:
