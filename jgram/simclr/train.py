@@ -446,16 +446,13 @@ def embed(
     return np.concatenate(parts)[: len(images)]
 
 
-def encode(
-    checkpoint: str | Path, images: np.ndarray, *, features: bool = False, batch_size: int = 500
-) -> np.ndarray:
+def encode(checkpoint: str | Path, images: np.ndarray, *, features: bool = False) -> np.ndarray:
     """:func:`embed` with the last checkpoint in a directory.
 
     Args:
         checkpoint: Directory of :func:`train`.
         images: uint8 ``[n, h, h, 3]``, of the size trained on.
         features: The backbone's features instead of the normalised projections.
-        batch_size: Images at once; the embeddings do not depend on it.
 
     Returns:
         Projections ``float32 [n, k]`` of unit length, or features ``[n, m]``.
@@ -466,13 +463,7 @@ def encode(
     """
     training, settings = restore(checkpoint)
     _check_images(images, side=settings["images"][1])
-    return embed(
-        training,
-        images,
-        architecture=_architecture(settings),
-        features=features,
-        batch_size=batch_size,
-    )
+    return embed(training, images, architecture=_architecture(settings), features=features)
 
 
 def embed_path(

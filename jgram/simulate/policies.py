@@ -121,12 +121,11 @@ def mixed(
     up: float = 0.4,
     growth: float = 0.5,
     default: float = 0.6,
-    default_label: int = 0,
 ) -> Float[Array, "d d"]:
     """A policy like a human labeller's: rows drawn from Dirichlet distributions.
 
     Row ``i`` is Dirichlet with weights ``off + diagonal 1[j=i] + local exp(-ring(i,j)) + up
-    exp(growth (j-i)) + default 1[j=default_label]``: mostly right, confused with neighbours on the
+    exp(growth (j-i)) + default 1[j=0]``: mostly right, confused with neighbours on the
     ring, mildly upcoded, biased to a default label.
 
     Args:
@@ -137,8 +136,7 @@ def mixed(
         local: Weight of near labels on the ring (lambda_loc).
         up: Weight of higher labels (lambda_up).
         growth: Rate at which it grows with the distance (gamma).
-        default: Weight of the default label (lambda_def).
-        default_label: The label everybody falls back to (j_0).
+        default: Weight of the first label, to which everybody falls back (lambda_def).
 
     Returns:
         ``[d, d]``, one draw. The defaults are the text's; the published code has 1.2, 25, 5, 1, .5
@@ -156,7 +154,7 @@ def mixed(
         + diagonal * (i == j)
         + local * jnp.exp(-1.0 * ring)
         + up * jnp.exp(growth * (j - i))
-        + default * (j == default_label)
+        + default * (j == 0)
     )
     return jax.random.dirichlet(key, weights)
 
