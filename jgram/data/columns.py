@@ -516,14 +516,14 @@ def _of_foreign(found: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
         if "O" in kinds or (len(kinds) > 1 and not kinds <= set("biuf")):
             parts = [(values.astype(object), present) for values, present in parts]
         return tuple(np.column_stack(part) for part in zip(*parts, strict=True))  # type: ignore[return-value]
-    if "Struct" in str(found.dtype):
+    kind = str(getattr(found.to_native(), "type", ""))  # of an Arrow column
+    if "Struct" in str(found.dtype) or kind.startswith("map"):
         raise ValueError(
             f"{name}: expected one value a record, got struct cells: pass their fields as columns "
             "of their own"
         )
-    views = str(getattr(found.to_native(), "type", "")).endswith("_view")
-    if views or str(found.dtype) in ("Unknown", "Int128", "UInt128"):  # NumPy has no type for them
-        values = _objects(found.to_list())
+    if kind.endswith("_view") or str(found.dtype) in ("Unknown", "Int128", "UInt128"):
+        values = _objects(found.to_list())  # NumPy has no type for them
         return values, _not_missing(values)
     present = ~np.asarray(found.is_null().to_numpy(), bool)
     kept = np.asarray(found.to_numpy() if present.all() else found.drop_nulls().to_numpy())
