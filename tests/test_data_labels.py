@@ -136,9 +136,6 @@ def test_other_hashables_are_classes():
 def test_absent_class_stays_a_class():
     assert encode_labels([0, 1, 1], num_classes=3).classes == (0, 1, 2)
     assert encode_labels(["a"], classes=["b", "a"]).codes.tolist() == [1]
-
-
-def test_constant_report_is_encoded():
     assert encode_labels(["same"] * 3).classes == ("same",)
 
 
@@ -200,13 +197,16 @@ MISSING = {
 
 
 @pytest.mark.parametrize("labels", MISSING.values(), ids=MISSING)
-def test_missing_labels_are_counted_and_located_or_dropped(labels):
+def test_missing_labels_are_counted_and_located_dropped_or_kept(labels):
     message = refused(encode_labels, labels, name="rater")
     assert message.startswith("rater: 1 of 3 labels missing (first in row 1)")
     assert "missing='drop'" in message
     encoded = encode_labels(labels, missing="drop")
     assert sorted(encoded.codes.tolist()) == [0, 1]
     assert encoded.rows.tolist() == [0, 2]
+    kept = encode_labels(labels, missing="keep")
+    assert kept.codes.tolist() == [encoded.codes[0], -1, encoded.codes[1]]
+    assert kept.rows.tolist() == [0, 1, 2]
 
 
 @pytest.mark.parametrize(
@@ -264,18 +264,6 @@ def test_negative_labels_are_classes_where_listed():
     assert encode_labels(pd.Series([-1, 1], dtype="category")).classes == (-1, 1)
 
 
-@pytest.mark.parametrize(
-    ("labels", "warning"),
-    [
-        (["NA", "FR"], "'NA' is read as a class name"),
-        (np.array(["a", np.nan]), "'nan' is read as a class name"),
-        (["cat", "Cat "], "'Cat ' and 'cat' differ only in case or spaces"),
-    ],
-)
-def test_suspicious_names_are_warned_of(labels, warning):
-    assert any(warning in w for w in encode_labels(labels).warnings)
-
-
 def test_reports_share_one_class_set():
     encoded = encode_reports({"ann": ["a", "b", "b"], "bob": ["c", "b", "b"]})
     assert encoded.classes == ("a", "b", "c")
@@ -311,14 +299,6 @@ def test_order_of_records_does_not_change_the_classes(order, words):
 
 
 # Missing labels, abstentions ----------------------------------------------------------------
-
-
-@pytest.mark.parametrize("labels", MISSING.values(), ids=MISSING)
-def test_missing_labels_can_be_kept_for_pairs(labels):
-    encoded = encode_labels(labels, missing="keep")
-    assert encoded.codes[1] == -1
-    assert sorted(encoded.codes.tolist()) == [-1, 0, 1]
-    assert encoded.rows.tolist() == [0, 1, 2]
 
 
 def test_kept_reports_miss_labels_apart():
@@ -441,10 +421,12 @@ def test_many_classes_are_allowed_where_they_are_listed_or_repeat():
         (["\uff21", "A"], "look the same"),
         (["1", "1.0"], "classes '1' and '1.0' are the same number"),
         (["10", "1e1"], "are the same number"),
-        (["cat", "Cat "], "differ only in case or spaces"),
+        (["cat", "Cat "], "'Cat ' and 'cat' differ only in case or spaces"),
+        (["NA", "FR"], "'NA' is read as a class name"),
+        (np.array(["a", np.nan]), "'nan' is read as a class name"),
     ],
 )
-def test_look_alike_classes_are_pointed_out(classes, warning):
+def test_suspicious_classes_are_pointed_out(classes, warning):
     (found,) = encode_labels(classes).warnings
     assert warning in found
     assert found.isascii()

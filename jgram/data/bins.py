@@ -48,7 +48,7 @@ def quantile_bins(values: Any, bins: int, *, name: str = "values") -> Bins:
         raise ValueError(f"{name}: expected a whole number of bins, got {bins!r}") from None
     if bins < 2:
         raise ValueError(f"{name}: expected at least 2 bins, got {bins}")
-    values = _numbers(values, name)
+    values = check_observations(values, name=name, kind="numeric").values
     if values.ndim != 1:
         raise ValueError(f"{name}: expected one column [n] to cut, got shape {values.shape}")
     levels, counts = np.unique(values, return_counts=True)
@@ -84,7 +84,7 @@ def difference(values: Any, *, name: str = "values") -> np.ndarray:
         >>> difference([3, 5, 4])
         array([ 2., -1.])
     """
-    values = _numbers(values, name)
+    values = check_observations(values, name=name, kind="numeric").values
     if len(values) < 2:
         raise ValueError(f"{name}: expected at least 2 records to take changes of, got 1")
     return np.diff(values, axis=0)
@@ -101,7 +101,3 @@ def _cut(values: np.ndarray, bins: int) -> tuple[np.ndarray, np.ndarray, int]:
     edges = ranked[position] + (above - ranked[position]) * part / bins
     codes = np.searchsorted(edges, values, side="left").astype(np.int32)
     return edges, codes, len(np.unique(codes))
-
-
-def _numbers(values: Any, name: str) -> np.ndarray:
-    return check_observations(values, name=name, kind="numeric").values
