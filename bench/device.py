@@ -153,7 +153,9 @@ def time_rest(n: int, trials: int, batch: int, architecture: Architecture) -> li
 
     runs: dict[str, Callable[[], Any]] = {
         f"rank 3 reports, explicit RBF, n={n:,}": lambda: jgram.rank_reports(reports, y, KERNEL),
-        f"rank 3 reports, four bandwidths, n={n:,}": lambda: jgram.rank_reports(reports, y, "rbf"),
+        f"rank 3 reports, four bandwidths, n={n:,}": lambda: jgram.rank_reports(
+            reports, y, "multiscale-rbf"
+        ),
         f"rank 3 reports, categories, n={n:,}": lambda: jgram.rank_reports(
             reports, np.digitize(y[:, 0], [-1.0, 0.0, 1.0])
         ),

@@ -12,7 +12,8 @@ import numpy as np
 
 from experiments.verdicts import verdict
 from jgram.data.table import prepare_table
-from jgram.table_kernel import MultiscaleRBF, TableKernel
+from jgram.kernels import MultiscaleRBF
+from jgram.table_kernel import TableKernel
 
 RECORDS, PAIRS = 300, 200
 FLIPS = (0.1, 0.2)

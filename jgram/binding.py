@@ -29,7 +29,7 @@ from jgram.data.table import ColumnKind, Scale, is_text
 from jgram.findings import Finding
 from jgram.kernels import Delta, Kernel, RandomFeatures, describe, takes
 from jgram.observed import Observed, Pairs, observe
-from jgram.table_kernel import MultiscaleRBF, TableKernel
+from jgram.table_kernel import TableKernel
 
 __all__ = [
     "AS_GIVEN",
@@ -184,8 +184,7 @@ def bind_observations(
     Without a kernel one category, or several that repeat together, take ``delta``; anything else is
     one table (:func:`jgram.data.prepare_table`) under :class:`jgram.table_kernel.TableKernel`: all
     pairs up to :data:`EXACT_RECORDS` records, its random features beyond. A kernel given is exact.
-    ``"rbf"`` is the mean of four bandwidths of the numbers as they are. ``records`` is how many
-    records the rows stand for, where they are frequencies.
+    ``records`` is how many records the rows stand for, where they are frequencies.
 
     Returns:
         The binding, the numbers behind it (``None`` for categories), one line about both, and
@@ -222,8 +221,7 @@ def _choose(
     if not plain:
         raise ValueError("expected kinds= and scale= without kernel=: they prepare its table")
     with float64():
-        given = MultiscaleRBF() if kernel == "rbf" else kernel
-        return _of_checked(given, check_observations(y, kind=takes(given), records=records))
+        return _of_checked(kernel, check_observations(y, kind=takes(kernel), records=records))
 
 
 def _of_checked(kernel: Any, checked: Any) -> _Chosen:

@@ -178,7 +178,7 @@ def records_needed(
     groups: Int[ArrayLike, " n"] | None = None,
     *,
     power: float = 0.8,
-    level: float = 0.95,
+    confidence: float = 0.95,
 ) -> Float[Array, ""]:
     """How many records like these :func:`sign_test` needs to separate the two reports.
 
@@ -190,7 +190,7 @@ def records_needed(
         weights: Frequencies ``[n]``.
         groups: Groups ``[n]``.
         power: Wanted probability of separating them.
-        level: One minus the size of the two-sided test.
+        confidence: One minus the size of the two-sided test.
 
     Returns:
         The number, these records included; infinite where the reports do not differ.
@@ -202,7 +202,7 @@ def records_needed(
     z, _ = sign_test(differences, weights, groups)
     size = jnp.asarray(differences).shape[0] if weights is None else jnp.sum(jnp.asarray(weights))
     quantile = jax.scipy.stats.norm.ppf
-    wanted = quantile((1 + level) / 2) + quantile(power)
+    wanted = quantile((1 + confidence) / 2) + quantile(power)
     return size * (wanted / z) ** 2
 
 

@@ -13,7 +13,6 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from jgram.arrays import (
-    HIGHEST,
     Array,
     ArrayLike,
     Float,
@@ -24,16 +23,14 @@ from jgram.arrays import (
     refuse_unbounded,
 )
 from jgram.kernels import Delta, Kernel, rbf, takes
-from jgram.observed import Observed, Pairs, normalised, observe
+from jgram.observed import Observed, Pairs, observe
 
 __all__ = [
     "GramState",
     "gram",
-    "gram_of_state",
     "gram_state",
     "init",
     "joint_table",
-    "kernel_product",
     "merge",
     "sharded_gram_state",
     "update",
@@ -171,21 +168,6 @@ def merge(first: GramState, second: GramState) -> GramState:
     return GramState(first.sums + second.sums, first.counts + second.counts)
 
 
-def gram_of_state(state: GramState) -> Float[Array, "d d"]:
-    """The plug-in Gram matrix ``sums sums^T / N^2`` (Definition 4.4), for inspection.
-
-    Scores come from the sums themselves (:func:`jgram.determinant.eliminate_sums`): this product
-    squares their condition number.
-
-    Example:
-        >>> gram_of_state(GramState(jnp.array([[1, 0], [0, 3]]), jnp.array([1, 3])))
-        Array([[0.0625, 0.    ],
-               [0.    , 0.5625]], dtype=float32)
-    """
-    means = normalised(*state)
-    return jnp.matmul(means, means.T, precision=HIGHEST)
-
-
 def gram_state(
     x_hat: Shaped[ArrayLike, "n ..."],
     y: Shaped[ArrayLike, "n ..."] | Observed,
@@ -249,23 +231,6 @@ def gram(
     observed = observe(kernel, y, block_size=block_size)
     check_lengths(x_hat, observed.size, weights)
     return observed.class_gram(x_hat, d, weights)
-
-
-def kernel_product(
-    kernel: Kernel,
-    y: Shaped[ArrayLike, "n ..."] | Observed,
-    z: Float[ArrayLike, "n c"],
-    *,
-    block_size: int | None = None,
-) -> Float[Array, "n c"]:
-    """``K z`` with the kernel matrix ``K[n, n]`` never held.
-
-    Example:
-        >>> from jgram.kernels import RBF
-        >>> kernel_product(RBF(1.0), jnp.zeros(3), jnp.ones((3, 1)))[:, 0]
-        Array([3., 3., 3.], dtype=float32)
-    """
-    return observe(kernel, y, block_size=block_size).product(z)
 
 
 def sharded_gram_state(

@@ -121,13 +121,16 @@ def noise_floor(
         raise ValueError(
             f"expected draws >= 1 and block_length in 1..{n}, got {draws} and {block_length}"
         )
+    from scipy.stats import random_table  # as slow to import as the rest of jgram
+
     labels = np.asarray(x_hat).astype(np.int32)
     rng = _host_generator(key)
     with float64():
         observed = observe(kernel, y)
         if isinstance(observed, Codes) and block_length == 1:
             table = np.asarray(observed.table(labels, d))
-            tables = _tables_with_margins(rng, table.sum(axis=1), table.sum(axis=0), draws)
+            margins = random_table(table.sum(axis=1), table.sum(axis=0))
+            tables = margins.rvs(draws, random_state=rng).astype(np.int64)
             both = _log_scores_of_tables(np.concatenate([table[None], tables]))
             own, scores = float(both[0]), both[1:]
         else:
@@ -238,29 +241,6 @@ def _host_generator(key: Key[Array, ""]) -> np.random.Generator:
 
 def _chunk_size(bytes_each: int) -> int:
     return max(1, CHUNK_BYTES // bytes_each)
-
-
-def _tables_with_margins(
-    rng: np.random.Generator, outcomes: np.ndarray, classes: np.ndarray, draws: int
-) -> np.ndarray:
-    """Random tables ``[draws, m, d]`` of given margins: permuted labels, without the records.
-
-    Cell by cell, each a univariate hypergeometric given the cells before it.
-    """
-    left = np.repeat(classes[None].astype(np.int64), draws, axis=0)  # of each class, not yet placed
-    tables = np.empty((draws, len(outcomes), len(classes)), np.int64)
-    for row, size in enumerate(outcomes[:-1]):
-        wanted = np.full(draws, size, np.int64)
-        others = left.sum(axis=1)
-        for column in range(len(classes) - 1):
-            others -= left[:, column]
-            taken = rng.hypergeometric(left[:, column], others, wanted)
-            tables[:, row, column] = taken
-            wanted -= taken
-        tables[:, row, -1] = wanted
-        left -= tables[:, row]
-    tables[:, -1] = left
-    return tables
 
 
 def _log_scores_of_tables(tables: np.ndarray) -> np.ndarray:

@@ -1,8 +1,8 @@
 """From pairs of reports to a ranking: values, confidence sets for ranks, and what each one keeps.
 
 Every pair is judged at its own midpoint, so that no third report changes what is found of it; the
-third reports only widen the simultaneous intervals. All statements hold together with the stated
-level: errors of every pair are drawn at once from the normal law with the covariance of the
+third reports only widen the simultaneous intervals. All statements hold together at the stated
+confidence: errors of every pair are drawn at once from the normal law with the covariance of the
 payoffs' differences (the multiplier bootstrap, in the limit of many records), and the largest of
 them bounds all.
 """
@@ -58,23 +58,23 @@ def rank_pairs(
     noise_p_values: Float[ArrayLike, " k"],
     *,
     groups: Int[ArrayLike, " n"] | None = None,
-    level: float = 0.95,
+    confidence: float = 0.95,
     draws: int = 10_000,
 ) -> RankedPairs:
     """Rank ``k`` reports from the payoffs of their pairs.
 
-    Reports ``i`` and ``j`` are separated where their adjusted p-value is at most ``1 - level`` and
-    the better one's mean payoff is estimable (two reports of noise have no order, though unlike
+    Reports ``i`` and ``j`` are separated where their adjusted p-value is at most ``1 - confidence``
+    and the better one's mean payoff is estimable (two reports of noise have no order, though unlike
     shares may tell them apart). The rank of ``i`` lies between one more than the number of reports
     separated above it and ``k`` less the number separated below.
 
     Args:
         key: A typed key; the only draws are ``draws`` normal vectors of one number a pair.
         pairs: :func:`jgram.contrasts.pair_payoffs`.
-        noise_p_values: :func:`jgram.contrasts.noise_tests`; above ``1 - level``, a report is inside
-            the noise.
+        noise_p_values: :func:`jgram.contrasts.noise_tests`; above ``1 - confidence``, a report is
+            inside the noise.
         groups: Groups, or blocks of records in time order, that records are sampled in.
-        level: Confidence level of all intervals and sets together.
+        confidence: Of all intervals and sets together.
         draws: Normal vectors.
 
     Returns:
@@ -87,7 +87,7 @@ def rank_pairs(
         Mogstad, Romano, Shaikh and Wilhelm, *Inference for Ranks with Applications to Mobility
         across Neighbourhoods and Academic Achievement across Countries*, 2024.
     """
-    noise = jnp.asarray(noise_p_values) > 1 - level
+    noise = jnp.asarray(noise_p_values) > 1 - confidence
     k = noise.shape[0]
     expected = k * (k - 1) // 2
     if pairs.means.shape[0] != expected:
@@ -95,12 +95,12 @@ def rank_pairs(
             f"expected payoffs of the {expected} pairs of {k} reports, got {pairs.means.shape[0]}"
         )
     groups = None if groups is None else jnp.asarray(groups)
-    return _rank(key, pairs, noise, groups, level, draws)
+    return _rank(key, pairs, noise, groups, confidence, draws)
 
 
-@partial(jax.jit, static_argnames=("level", "draws"))
+@partial(jax.jit, static_argnames=("confidence", "draws"))
 def _rank(
-    key: Any, pairs: Payoffs, noise: Array, groups: Any, level: float, draws: int
+    key: Any, pairs: Payoffs, noise: Array, groups: Any, confidence: float, draws: int
 ) -> RankedPairs:
     k = noise.shape[0]
     first, second = np.triu_indices(k, 1)
@@ -110,7 +110,7 @@ def _rank(
     p_pair = _adjusted(_draws(separation_key, factor, draws), jnp.abs(z))
     known = retention(pairs.means, pairs.covariance, 0.0).estimable
     swapped = retention(pairs.means[:, ::-1], pairs.covariance[:, ::-1, ::-1], 0.0).estimable
-    separated = (p_pair <= 1 - level) & jnp.where(z > 0, known, swapped)
+    separated = (p_pair <= 1 - confidence) & jnp.where(z > 0, known, swapped)
     none = jnp.zeros((k, k), bool)
     better = none.at[first, second].set(separated & (z > 0))
     better = better.at[second, first].set(separated & (z < 0))
@@ -129,11 +129,11 @@ def _rank(
         noise,
         ~noise & (first_rank == foremost),
         best,
-        _keeps(share_key, pairs, k, best, groups, level, draws),
+        _keeps(share_key, pairs, k, best, groups, confidence, draws),
     )
 
 
-def _keeps(key: Any, pairs: Payoffs, k: int, best: Any, groups: Any, level: float, draws: int):
+def _keeps(key: Any, pairs: Payoffs, k: int, best: Any, groups: Any, confidence: float, draws: int):
     """Shares of the best report, with one quantile for the shares of every pair.
 
     It is the normal law's, widened to Student's by what each pair's own standard error rests on.
@@ -142,7 +142,7 @@ def _keeps(key: Any, pairs: Payoffs, k: int, best: Any, groups: Any, level: floa
     centred = pairs.values - pairs.means[:, :, None]
     shares = one * centred[:, 1] - two * centred[:, 0]  # the influence of a_2 / a_1, times a_1^2
     factor = _normalised(_deviations(shares, pairs.weights, groups))
-    quantile = jnp.quantile(jnp.max(jnp.abs(_draws(key, factor, draws)), axis=1), level)
+    quantile = jnp.quantile(jnp.max(jnp.abs(_draws(key, factor, draws)), axis=1), confidence)
     degrees = share_degrees(pairs.values, pairs.means, pairs.weights, groups)
     first, second = np.triu_indices(k, 1)
     number = np.zeros((k, k), int)

@@ -843,10 +843,10 @@ def _verdicts(key: Any, pairs: Payoffs, noise: Any, groups: Any, confidence: flo
     degrees = share_degrees(pairs.values, pairs.means, pairs.weights, groups)
     quantile = student_quantile(norm.ppf(0.5 + confidence / 2), degrees)
     return _Verdicts(
-        rank_pairs(key, pairs, noise, groups=groups, level=confidence),
+        rank_pairs(key, pairs, noise, groups=groups, confidence=confidence),
         z,
         p_values,
-        jax.vmap(partial(records_needed, level=confidence), (0, 0, None))(*each),
+        jax.vmap(partial(records_needed, confidence=confidence), (0, 0, None))(*each),
         retention(pairs.means, pairs.covariance, quantile),
         retention(pairs.means[:, ::-1], pairs.covariance[:, ::-1, ::-1], quantile),
     )

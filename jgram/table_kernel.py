@@ -14,9 +14,10 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from jgram.arrays import HIGHEST, Array, ArrayLike, Float, Key, Shaped, pytree
+from jgram.arrays import HIGHEST, Array, ArrayLike, Float, Key, pytree
 from jgram.kernels import (
     RandomFeatures,
+    four_bandwidths,
     frozen_sample,
     host_squares,
     median_distance,
@@ -24,74 +25,13 @@ from jgram.kernels import (
     squared_distances,
 )
 
-__all__ = ["MultiscaleRBF", "TableKernel", "ledoit_wolf"]
-
-
-@pytree
-@dataclass(frozen=True)
-class MultiscaleRBF:
-    """The mean of four Gaussian kernels, of bandwidths ``b``, ``b/2``, ``b/4`` and ``b/8``.
-
-    ``K(y, y') = mean over j = 0..3 of exp(-4^j ||y - y'||^2 / b^2)``: one exponential, squared
-    again and again.
-
-    Args:
-        bandwidth: ``b``, in the units of the observations. ``None`` takes the median distance of
-            the observations (:meth:`resolve`).
-        center: ``[k]``, taken off every observation first. It changes no distance, but numbers far
-            from 0 keep their digits.
-
-    Example:
-        >>> kernel = MultiscaleRBF(bandwidth=2.0)
-        >>> print(f"{kernel(jnp.array([0.0]), jnp.array([2.0])):.4f}")
-        0.0965
-    """
-
-    bandwidth: Any = None
-    center: Any = 0.0
-
-    def __call__(self, y1: Any, y2: Any) -> Array:
-        difference = jnp.ravel((jnp.asarray(y1) - jnp.asarray(y2)) / self._bandwidth())
-        return _four_bandwidths(jnp.sum(difference**2))
-
-    def resolve(self, y: Any) -> "MultiscaleRBF":
-        """The kernel with its bandwidth and center read from observations ``[n, ...]``."""
-        if self.bandwidth is not None:
-            return self
-        points = _rows(y)
-        sample = frozen_sample(points)
-        return MultiscaleRBF(median_distance(points), sample.mean(axis=0))
-
-    def prepare(self, points: Shaped[ArrayLike, "n ..."]) -> Float[ArrayLike, "n k"]:
-        """Observations ``[n, k]`` about the center and in units of the bandwidth."""
-        rows = points.reshape(len(points), -1)
-        return (rows - self.center) / self._bandwidth()
-
-    def block(
-        self, first: Float[Array, "n1 k"], second: Float[Array, "n2 k"]
-    ) -> Float[Array, "n1 n2"]:
-        """All pairs of prepared observations."""
-        return _four_bandwidths(squared_distances(first, second))
-
-    def squares(self, points: Float[Array, "n k"]) -> Float[Array, " n"]:
-        """``K(y, y) = 1`` for every observation."""
-        return jnp.ones(len(points), points.dtype)
-
-    def describe(self) -> str:
-        """The kernel in words."""
-        width = "median" if self.bandwidth is None else f"{float(self.bandwidth):.6g}"
-        return f"rbf(bandwidth={width}, /2, /4, /8)"
-
-    def _bandwidth(self) -> Any:
-        if self.bandwidth is None:
-            raise ValueError("expected MultiscaleRBF(bandwidth=...), got None: resolve(y) reads it")
-        return self.bandwidth
+__all__ = ["TableKernel", "ledoit_wolf"]
 
 
 @pytree
 @dataclass(frozen=True)
 class TableKernel:
-    """A weighted sum of :class:`MultiscaleRBF` kernels of linear views of a table.
+    """A weighted sum of :class:`jgram.kernels.MultiscaleRBF` kernels of linear views of a table.
 
     ``K(y, y') = sum_p weights[p] k(||(y - y') maps[p]||^2)``, ``weights`` adding up to 1, so that
     ``K(y, y) = 1``. The views of a table are its columns side by side and whitened; each weighs
@@ -155,7 +95,7 @@ class TableKernel:
     def __call__(self, y1: Any, y2: Any) -> Array:
         difference = jnp.matmul(jnp.asarray(y1) - jnp.asarray(y2), self.maps, precision=HIGHEST)
         squares = [jnp.sum(part**2) for part in self._views(difference)]
-        return self._sum([_four_bandwidths(square) for square in squares])
+        return self._sum([four_bandwidths(square) for square in squares])
 
     def prepare(self, points: Float[ArrayLike, "n k"]) -> Float[ArrayLike, "n r"]:
         """The views ``[n, r]`` of observations ``[n, k]``, side by side."""
@@ -168,7 +108,7 @@ class TableKernel:
     ) -> Float[Array, "n1 n2"]:
         """All pairs of prepared observations."""
         pairs = zip(self._views(first), self._views(second), strict=True)
-        return self._sum([_four_bandwidths(squared_distances(a, b)) for a, b in pairs])
+        return self._sum([four_bandwidths(squared_distances(a, b)) for a, b in pairs])
 
     def squares(self, points: Float[Array, "n r"]) -> Float[Array, " n"]:
         """``K(y, y) = 1`` for every observation."""
@@ -231,18 +171,6 @@ def ledoit_wolf(points: Float[np.ndarray, "n k"]) -> tuple[np.ndarray, float]:
 
 
 # --------------------------------------------------------------------------------------------
-
-
-def _four_bandwidths(squares: Array) -> Array:
-    one = jnp.exp(-squares)
-    four = (one**2) ** 2
-    sixteen = (four**2) ** 2
-    return (one + four + sixteen + (sixteen**2) ** 2) / 4
-
-
-def _rows(points: Any) -> np.ndarray:
-    points = np.asarray(points)
-    return points.reshape(len(points), -1).astype(np.float64)
 
 
 def _whitening(points: np.ndarray) -> np.ndarray:

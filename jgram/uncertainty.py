@@ -19,17 +19,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jgram.arrays import Array, ArrayLike, Shaped, float64, infer_num_classes
+from jgram.arrays import Array, float64, infer_num_classes
 from jgram.comparisons import normal_quantile
 from jgram.influences import Linearisation, contributions, leave_one_out, linearise
 from jgram.kernels import Kernel, rbf
-from jgram.observed import Observed, observe
+from jgram.observed import observe
 
 __all__ = [
     "PluginComparison",
     "Uncertainty",
     "compare_plugin",
-    "standard_error",
     "uncertainties",
 ]
 
@@ -110,35 +109,6 @@ class PluginComparison:
     p_value: float
     determinant_ratio: float
     determinant_ratio_interval: tuple[float, float]
-
-
-def standard_error(
-    x_hat: Shaped[ArrayLike, "n ..."],
-    y: Shaped[ArrayLike, "n ..."] | Observed,
-    kernel: Kernel | str = rbf,
-    *,
-    num_classes: int | None = None,
-) -> float:
-    """Standard error of the plug-in log score, from one solve.
-
-    ``2 sd(h[n, x_hat_n]) / sqrt(n)`` with ``h`` of :func:`jgram.influences.influence`.
-
-    Args:
-        x_hat: Labels ``[n]`` or soft reports ``[n, d]``.
-        y: Observations ``[n, ...]``.
-        kernel: A kernel, or any function of two observations.
-        num_classes: ``d``.
-
-    Returns:
-        A float; ``inf`` where the log score is ``-inf``.
-
-    Example:
-        >>> from jgram.kernels import delta
-        >>> x_hat = np.array([0, 0, 0, 1, 1, 1]); y = np.array([0, 0, 1, 1, 1, 0])
-        >>> round(standard_error(x_hat, y, delta), 2)
-        2.53
-    """
-    return uncertainties({"": x_hat}, y, kernel, num_classes=num_classes)[""].standard_error
 
 
 def uncertainties(

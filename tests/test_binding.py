@@ -7,10 +7,10 @@ import pytest
 
 import jgram
 from jgram.binding import Intake, bind, bind_observations
-from jgram.kernels import RBF, Delta
+from jgram.kernels import RBF, Delta, MultiscaleRBF
 from jgram.observed import Codes, Features, Pairs
 from jgram.report import compare, rank_reports
-from jgram.table_kernel import MultiscaleRBF, TableKernel
+from jgram.table_kernel import TableKernel
 
 N, D = 120, 3
 ROWS = np.arange(N)
@@ -75,8 +75,8 @@ def test_texts_that_hardly_repeat_are_no_categories():
 
 
 def test_a_named_kernel_takes_the_numbers_as_they_are():
-    four, points, said, _ = bind_observations(LEVEL, "rbf")
-    one, *_ = bind_observations(LEVEL, jgram.rbf)
+    four, points, said, _ = bind_observations(LEVEL, "multiscale-rbf")
+    one, *_ = bind_observations(LEVEL, "rbf")
     assert isinstance(four.kernel, MultiscaleRBF)
     assert isinstance(one.kernel, RBF)
     median = np.median(np.abs(LEVEL[:, None] - LEVEL)[np.triu_indices(N, 1)])

@@ -103,7 +103,7 @@ def test_as_many_records_as_reach_the_power():
     quantile = NormalDist().inv_cdf
     for power, level in ((0.8, 0.95), (0.6, 0.9)):
         expected = 60 * ((quantile((1 + level) / 2) + quantile(power)) / z) ** 2
-        found = records_needed(DIFFERENCES, power=power, level=level)
+        found = records_needed(DIFFERENCES, power=power, confidence=level)
         assert float(found) == pytest.approx(expected)
     assert float(records_needed(DIFFERENCES)) == pytest.approx(
         float(records_needed(DIFFERENCES, np.full(60, 2)))

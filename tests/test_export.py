@@ -37,7 +37,7 @@ from jgram.arrays import float64
 from jgram.observed import CUDA_TILE, TILE, observe
 from jgram.simclr import augment, encoder, train
 from jgram.simulate import policies, sampling
-from jgram.table_kernel import MultiscaleRBF, TableKernel
+from jgram.table_kernel import TableKernel
 from tests.components import KERNELS, NUMBERS, OUTCOMES, X_HAT, D, squared_features
 
 PLATFORMS = ("cpu", "cuda", "tpu")
@@ -53,7 +53,7 @@ BOUND = {
     "linear": observe(kernels.Linear(squared_features), NUMBERS),
     "random features": observe(KERNELS["random_features"][0], NUMBERS),
     "rbf": observe(kernels.RBF(3.0), NUMBERS),
-    "four bandwidths": observe(MultiscaleRBF(3.0), NUMBERS),
+    "four bandwidths": observe(kernels.MultiscaleRBF(3.0), NUMBERS),
     "table": observe(TableKernel.of(NUMBERS.astype(float)), NUMBERS),
     "function": observe(KERNELS["function"][0], NUMBERS),
 }
@@ -94,7 +94,6 @@ PUBLIC = (
             TABLE.T,
         ),
         "gram_matrix.gram": (partial(gram_matrix.gram, **CLASSES), X_HAT, RBF),
-        "gram_matrix.gram_of_state": (gram_matrix.gram_of_state, STATE),
         "gram_matrix.gram_state": (
             lambda x, y: gram_matrix.gram_state(x, y, kernels.linear, **CLASSES),
             X_HAT,
@@ -104,11 +103,6 @@ PUBLIC = (
             partial(gram_matrix.joint_table, num_outcomes=5, **CLASSES),
             X_HAT,
             OUTCOMES,
-        ),
-        "gram_matrix.kernel_product": (
-            lambda y, z: gram_matrix.kernel_product(kernels.RBF(2.0), y, z),
-            NUMBERS,
-            NUMBERS,
         ),
         "gram_matrix.merge": (gram_matrix.merge, STATE, STATE),
         "gram_matrix.sharded_gram_state": (

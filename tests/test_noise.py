@@ -179,19 +179,6 @@ def test_noise_floor_is_that_of_permuted_records(block_length):
     )
 
 
-def test_tables_of_fixed_margins_are_those_of_permutations():
-    """Chi-square of every possible table of a small case against the exact probabilities."""
-    x_hat, y = np.array([0, 0, 0, 1, 1]), np.array([0, 0, 1, 1, 1])
-    rng = np.random.default_rng(0)
-    tables = noise._tables_with_margins(rng, np.bincount(y), np.bincount(x_hat), 20_000)
-    assert (tables.sum(axis=2) == np.bincount(y)).all()
-    assert (tables.sum(axis=1) == np.bincount(x_hat)).all()
-    # The first cell is hypergeometric: 2 draws from 3 + 2.
-    observed = np.bincount(tables[:, 0, 0], minlength=3)
-    expected = 20_000 * np.array([1, 6, 3]) / 10
-    assert ((observed - expected) ** 2 / expected).sum() < 13.8  # p = .001, two degrees
-
-
 def test_noise_floor_of_numbers_shares_one_scale_with_the_score():
     _, x_hat, y = numeric(n=150)
     for kernel in (jgram.RBF(2.0), jgram.linear):

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from sklearn.covariance import ledoit_wolf as reference
 
-from jgram.table_kernel import MultiscaleRBF, TableKernel, ledoit_wolf, median_distance
+from jgram.kernels import MultiscaleRBF, median_distance
+from jgram.table_kernel import TableKernel, ledoit_wolf
 
 
 def points(n=40, k=3, seed=0):

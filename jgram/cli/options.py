@@ -120,8 +120,8 @@ class Observed:
     kernel: Annotated[
         str | None,
         Option(
-            help="Likeness of two observations: delta for categories, rbf or linear for numbers, "
-            "pseudo-posterior for class probabilities.",
+            help="Likeness of two observations: delta for categories, rbf, multiscale-rbf (four "
+            "bandwidths) or linear for numbers, pseudo-posterior for class probabilities.",
             show_default="what fits the table",
         ),
     ] = None
