@@ -287,56 +287,31 @@ def label_issues(
                 f"expected no {unused}= for label issues: a record is one row to look at"
             )
     bound = _bind(name, x_hat, y, kernel, columns, intake)
-    present, labels = np.unique(bound.codes, return_inverse=True)
-    names = tuple(bound.classes[k] for k in present)
-    n, rows = len(labels), bound.rows
-    _refuse_single_classes(labels, names, rows, name)
+    found, order = _judge(bound, name)
+    labels, wrong, n, rows = found["labels"], found["wrong"], len(order), bound.rows
     place = {int(row): i for i, row in enumerate(rows)} if checked else {}
+    names = found["classes"]
     known = _read_checks(checked or {}, place, bound.size, labels, names, bound.classes)
-
-    with float64():
-        predicted, informative = _predict(bound, labels)
-    sure, everywhere = _disagreement(predicted, labels)
-    rate = (sure * informative + everywhere) / 2
-    wrong = _probability_wrong(predicted, labels, rate)
-    suggested, margin = _alternatives(predicted, labels)
-    order = np.lexsort((margin, -wrong))
-
-    number, interval = round(rate * n) if informative else 0, None
+    interval = None
     if known:
         looked, bad = np.zeros((2, n), bool)
         looked[list(known)] = True
         bad[[i for i, code in known.items() if code != labels[i]]] = True
-        number, interval = audit(looked[order], bad[order], wrong[order])
-    for i, code in known.items():
-        wrong[i] = float(code != labels[i])
-        if code >= 0 and code != labels[i]:
-            suggested[i] = code
-    if known:
+        found["number"], interval = audit(looked[order], bad[order], wrong[order])
+        found["conclusion"] = (
+            f"{found['number']} of {n} labels are wrong by the {len(known)} that were checked (95% "
+            f"interval {interval[0]} to {interval[1]})"
+        )
+        for i, code in known.items():
+            wrong[i] = float(code != labels[i])
+            if code >= 0 and code != labels[i]:
+                found["suggested"][i] = code
         order = order[np.argsort(-wrong[order], kind="stable")]
-
-    def by_row(values: np.ndarray, left_out: int | float) -> np.ndarray:
-        full = np.full(bound.size, left_out, values.dtype)
-        full[rows] = values
-        return full
-
-    return LabelIssues(
-        name=name,
-        wrong=by_row(wrong, np.nan),
-        margin=by_row(margin, np.nan),
-        suggested=by_row(suggested.astype(np.int32), -1),
-        order=rows[order],
-        labels=by_row(labels.astype(np.int32), -1),
-        number=number,
-        number_by_all=round(everywhere * n),
-        interval=interval,
-        num_checked=len(known),
-        informative=informative,
-        conclusion=_conclude(n, sure, everywhere, informative, number, interval, len(known)),
-        classes=names,
-        observations=bound.description,
-        findings=bound.findings,
-    )
+    for key, absent in {"wrong": np.nan, "margin": np.nan, "suggested": -1, "labels": -1}.items():
+        full = np.full(bound.size, absent, found[key].dtype)
+        full[rows] = found[key]
+        found[key] = full
+    return LabelIssues(order=rows[order], interval=interval, num_checked=len(known), **found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -444,36 +419,41 @@ def cell_issues(
     bound = _bind(
         name, x_hat, y, "delta", None, Intake(classes=classes, missing="raise", weights=counts)
     )
+    found, order = _judge(bound, name, counts)
+    suspicious = np.zeros_like(counts)
+    before = np.cumsum(counts[order]) - counts[order]
+    suspicious[order] = np.clip(found["number"] - before, 0, counts[order])
+    return CellIssues(counts=counts, suspicious=suspicious, **found)
+
+
+def _judge(
+    bound: "_Bound", name: str, counts: np.ndarray | None = None
+) -> tuple[dict[str, Any], np.ndarray]:
+    """What all results hold of records, or of distinct ones with their counts, and their order."""
     present, labels = np.unique(bound.codes, return_inverse=True)
-    names = tuple(bound.classes[k] for k in present)
-    _refuse_single_classes(labels, names, bound.rows, name, counts)
+    classes = tuple(bound.classes[k] for k in present)
+    _refuse_single_classes(labels, classes, bound.rows, name, counts)
     with float64():
-        predicted, informative = predict_left_out(bound.observed, None, labels, counts)
+        predicted, informative = _predict(bound, labels, counts)
     sure, everywhere = _disagreement(predicted, labels, counts)
     rate = (sure * informative + everywhere) / 2
     wrong = _probability_wrong(predicted, labels, rate, counts)
     suggested, margin = _alternatives(predicted, labels)
-    order, n = np.lexsort((margin, -wrong)), int(counts.sum())
-    number = round(rate * n) if informative else 0
-    suspicious = np.zeros_like(counts)
-    before = np.cumsum(counts[order]) - counts[order]
-    suspicious[order] = np.clip(number - before, 0, counts[order])
-    return CellIssues(
-        name=name,
-        wrong=wrong,
-        margin=margin,
-        suggested=suggested.astype(np.int32),
-        labels=labels.astype(np.int32),
-        counts=counts,
-        suspicious=suspicious,
-        number=number,
-        number_by_all=round(everywhere * n),
-        informative=informative,
-        conclusion=_conclude(n, sure, everywhere, informative, number, None, 0),
-        classes=names,
-        observations=bound.description,
-        findings=bound.findings,
-    )
+    n = len(labels) if counts is None else int(counts.sum())
+    return {
+        "name": name,
+        "wrong": wrong,
+        "margin": margin,
+        "suggested": suggested.astype(np.int32),
+        "labels": labels.astype(np.int32),
+        "number": round(rate * n) if informative else 0,
+        "number_by_all": round(everywhere * n),
+        "informative": informative,
+        "conclusion": _conclude(n, sure, everywhere, informative),
+        "classes": classes,
+        "observations": bound.description,
+        "findings": bound.findings,
+    }, np.lexsort((margin, -wrong))
 
 
 def _alternatives(predicted: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -605,12 +585,14 @@ def _read_checks(
     return found
 
 
-def _predict(bound: _Bound, labels: np.ndarray) -> tuple[np.ndarray, bool]:
+def _predict(
+    bound: _Bound, labels: np.ndarray, counts: np.ndarray | None
+) -> tuple[np.ndarray, bool]:
     """Left-out predictions ``[n, d]``; of categories of many records once a distinct record."""
     observed = bound.observed
-    few = isinstance(observed, Codes) and observed.num_outcomes <= EXACT < len(labels)
-    if not isinstance(observed, Codes) or not few or bound.columns is not None:
-        return predict_left_out(observed, bound.columns, labels)
+    alone = counts is not None or bound.columns is not None or len(labels) <= EXACT
+    if alone or not isinstance(observed, Codes) or observed.num_outcomes > EXACT:
+        return predict_left_out(observed, bound.columns, labels, counts)
     codes = np.asarray(observed.codes)
     kept = representatives([labels, codes], [int(labels.max()) + 1, observed.num_outcomes])
     distinct = replace(observed, codes=observed.codes[kept.first])
@@ -659,29 +641,17 @@ def _probability_wrong(
     return wrong / np.maximum(wrong + (1 - rate) * own, 1e-300)
 
 
-def _conclude(
-    n: int,
-    sure: float,
-    everywhere: float,
-    informative: bool,
-    number: int,
-    interval: tuple[int, int] | None,
-    checked: int,
-) -> str:
-    if interval is not None:
-        return (
-            f"{number} of {n} labels are wrong by the {checked} that were checked (95% interval "
-            f"{interval[0]} to {interval[1]})"
-        )
+def _conclude(n: int, sure: float, everywhere: float, informative: bool) -> str:
     if not informative:
         return (
             "these observations do not predict the labels: none can be called wrong, and the order "
             "means little"
         )
+    said = f"about {round((sure + everywhere) / 2 * n)} of {n} labels are wrong"
     if everywhere > 1.5 * sure and (everywhere - sure) * n > 2 * math.sqrt(sure * n + 1):
         return (
-            f"about {number} of {n} labels are wrong: {round(sure * n)} by the surest predictions, "
-            f"{round(everywhere * n)} by all: these observations cannot tell hard records from "
-            "wrong labels. Check 50 (to_check) and give what you find (checked)"
+            f"{said}: {round(sure * n)} by the surest predictions, {round(everywhere * n)} by all: "
+            "these observations cannot tell hard records from wrong labels. Check 50 (to_check) "
+            "and give what you find (checked)"
         )
-    return f"about {number} of {n} labels are wrong"
+    return said
