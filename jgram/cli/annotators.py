@@ -1,5 +1,6 @@
 """``jgram annotators``: people, or labelling functions, by the answers of their peers."""
 
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -36,25 +37,31 @@ class Repeats(StrEnum):
     MAJORITY = "majority"
 
 
-def run(
-    source: Input,
-    listing: Listing,
-    output: Output,
-    item: Annotated[
-        str, Option(help="Column that names the item.", rich_help_panel="Input")
-    ] = _ITEM,
-    annotator: Annotated[
-        str, Option(help="Column that names the annotator.", rich_help_panel="Input")
-    ] = _ANNOTATOR,
-    label: Annotated[str, Option(help="Column of the labels.", rich_help_panel="Input")] = _LABEL,
+@dataclass(frozen=True, kw_only=True)
+class Columns:
+    """Input"""
+
+    item: Annotated[str, Option(help="Column that names the item.")] = _ITEM
+    annotator: Annotated[str, Option(help="Column that names the annotator.")] = _ANNOTATOR
+    label: Annotated[str, Option(help="Column of the labels.")] = _LABEL
     answers: Annotated[
         str | None,
         Option(
             help="Instead: array of an npz, a row an item, a column an annotator, -1 for no answer "
-            "or abstained.",
-            rich_help_panel="Input",
+            "or abstained."
         ),
-    ] = None,
+    ] = None
+    repeats: Annotated[
+        Repeats,
+        Option(help="Of an annotator's different labels for one item: which to keep."),
+    ] = Repeats.REFUSE
+
+
+def run(
+    source: Input,
+    columns: Columns,
+    listing: Listing,
+    output: Output,
     by: Annotated[
         By,
         Option(
@@ -62,13 +69,6 @@ def run(
             rich_help_panel="Ranking",
         ),
     ] = By.LOG_SCORE,
-    repeats: Annotated[
-        Repeats,
-        Option(
-            help="Of an annotator's different labels for one item: which to keep.",
-            rich_help_panel="Input",
-        ),
-    ] = Repeats.REFUSE,
     incentive: Annotated[
         bool,
         Option(
@@ -107,7 +107,7 @@ def run(
     with progress("ranking annotators", quiet=output.quiet):
         from jgram.annotators import infer_labels, rank_annotators
 
-        given = _answers(source, (item, annotator, label), answers, repeats.value)
+        given = _answers(source, columns)
         reading: Any = by.value.replace("-", "_")
         found = rank_annotators(given, by=reading, incentive=incentive, confidence=confidence)
         if labels_out is not None:
@@ -119,9 +119,7 @@ def run(
     return emit(found, about, output, told=found.separated, **options)
 
 
-def _answers(
-    source: Input, columns: tuple[str, str, str], matrix: str | None, repeats: Any
-) -> "Answers":
+def _answers(source: Input, given: Columns) -> "Answers":
     """The answers of the file, from its columns or its matrix."""
     from jgram.annotators import (
         answers_from_columns,
@@ -132,34 +130,33 @@ def _answers(
 
     missing = "raise" if source.missing is Missing.RAISE else "drop"
     if source.file.suffix.lower() == ".json":
-        item, annotator, label = columns
-        if annotator != _ANNOTATOR or matrix is not None:
-            option = "--answers" if matrix is not None else "--annotator"
+        if given.annotator != _ANNOTATOR or given.answers is not None:
+            option = "--answers" if given.answers is not None else "--annotator"
             raise ValueError(
                 f"{option}: expected a table or an array, got a Label Studio export, which names "
                 "annotators by completed_by"
             )
         return answers_from_label_studio(
             source.file,
-            item=None if item == _ITEM else item,
-            label=None if label == _LABEL else label,
+            item=None if given.item == _ITEM else given.item,
+            label=None if given.label == _LABEL else given.label,
             classes=listed(source.classes, []),
-            repeats=repeats,
+            repeats=given.repeats.value,
             abstain=listed(source.abstain, []) or (),
             missing=missing,
         )
-    if matrix is not None:
+    if given.answers is not None:
         if source.classes is not None:
             raise ValueError(
                 "--classes: expected columns of a long table, got --answers with codes"
             )
-        return answers_from_matrix(read_raw(source, [matrix])[matrix])
-    given = read_raw(source, columns)
-    label = given[columns[2]]
+        return answers_from_matrix(read_raw(source, [given.answers])[given.answers])
+    columns = read_raw(source, [given.item, given.annotator, given.label])
+    label = columns[given.label]
     return answers_from_columns(
-        *given.values(),
+        *columns.values(),
         classes=listed(source.classes, label),
-        repeats=repeats,
+        repeats=given.repeats.value,
         abstain=listed(source.abstain, label) or (),
         missing=missing,
     )

@@ -1,5 +1,6 @@
 """``jgram encode``: images to embeddings."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,54 +14,47 @@ if TYPE_CHECKING:
 
 __all__ = ["run"]
 
-_INPUT, _TRAINING = "Input", "Training"
 
+@dataclass(frozen=True, kw_only=True)
+class Images:
+    """Input"""
 
-def run(
-    images: Annotated[
-        Path,
-        Argument(help="Folder of images, or npz with one array of them.", rich_help_panel=_INPUT),
-    ],
-    out: Annotated[
-        Path, Option(help="The .npz or .parquet file to write.", rich_help_panel="Output")
-    ],
+    images: Annotated[Path, Argument(help="Folder of images, or npz with one array of them.")]
     labels: Annotated[
         Path | None,
-        Option(
-            help="Table whose rows get the embedding of their image beside them.",
-            rich_help_panel=_INPUT,
-        ),
-    ] = None,
+        Option(help="Table whose rows get the embedding of their image beside them."),
+    ] = None
     image_column: Annotated[
-        str | None,
-        Option(help="Column of --labels that names the image files.", rich_help_panel=_INPUT),
-    ] = None,
-    resize: Annotated[
-        bool,
-        Option("--resize", help="Bring images to the size trained on.", rich_help_panel=_INPUT),
-    ] = False,
+        str | None, Option(help="Column of --labels that names the image files.")
+    ] = None
+    resize: Annotated[bool, Option("--resize", help="Bring images to the size trained on.")] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """Training"""
+
     epochs: Annotated[
         int | None,
-        Option(
-            help="Train on these images first, so many times through all of them.",
-            rich_help_panel=_TRAINING,
-        ),
-    ] = None,
+        Option(help="Train on these images first, so many times through all of them."),
+    ] = None
     checkpoint: Annotated[
         Path | None,
         Option(
             help="Folder of a trained encoder; with --epochs, where training is kept.",
             show_default="beside --out",
-            rich_help_panel=_TRAINING,
         ),
-    ] = None,
-    size: Annotated[
-        int,
-        Option(
-            help="Side of the images that --epochs trains on, pixels.", rich_help_panel=_TRAINING
-        ),
-    ] = 32,
-    seed: Annotated[int, Option(help="Seed of training.", rich_help_panel=_TRAINING)] = 0,
+    ] = None
+    size: Annotated[int, Option(help="Side of the images that --epochs trains on, pixels.")] = 32
+    seed: Annotated[int, Option(help="Seed of training.")] = 0
+
+
+def run(
+    given: Images,
+    training: Training,
+    out: Annotated[
+        Path, Option(help="The .npz or .parquet file to write.", rich_help_panel="Output")
+    ],
     features: Annotated[
         bool,
         Option(
@@ -85,6 +79,8 @@ def run(
 
         jgram encode more/ --checkpoint photos.checkpoint --resize --out more.npz
     """
+    images, labels, image_column = given.images, given.labels, given.image_column
+    epochs, checkpoint = training.epochs, training.checkpoint
     outputs = {"--out": (out, (".npz", ".parquet")), "--checkpoint": (checkpoint, ())}
     check_outputs(outputs, [images, labels])
     if epochs is None and checkpoint is None:
@@ -99,9 +95,10 @@ def run(
         raise ValueError(f"encode needs {error.name}: pip install 'jgram[encoder]'") from None
     place = checkpoint or out.with_suffix(".checkpoint")
     if epochs is not None:
-        train_path(images, place, epochs=epochs, size=size, seed=seed, tell=say_note, progress=True)
+        train_path(images, place, epochs=epochs, size=training.size, seed=training.seed,
+                   tell=say_note, progress=True)  # fmt: skip
     with progress(f"embedding {images}"):
-        resized = resize or epochs is not None
+        resized = given.resize or epochs is not None
         embeddings, names = embed_path(images, place, features=features, resize=resized)
     if table is not None and image_column is not None:
         rows = _rows(table[image_column], names, image_column, images)

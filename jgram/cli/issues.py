@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,6 +25,41 @@ _VERDICTS = {"yes": True, "true": True, "1": True, "no": False, "false": False, 
 _SHOWN_COLUMNS, _PAGE_COLUMNS, _LONGEST = 8, 24, 32
 
 
+@dataclass(frozen=True, kw_only=True)
+class Checking:
+    """Checking by hand"""
+
+    to_check: Annotated[
+        int | None,
+        Option(
+            help="Instead of the issues, list so many rows to check by hand: they tell how many "
+            "labels are wrong.",
+            min=1,
+        ),
+    ] = None
+    checked: Annotated[
+        Path | None,
+        Option(
+            help="What you found: a file with the columns row and right, the right label or yes "
+            "or no; rows without an answer are passed over."
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Images:
+    """Images"""
+
+    images: Annotated[
+        Path | None,
+        Option(help="Images of the rows: an .npz file, or a folder, file names in row order."),
+    ] = None
+    image_column: Annotated[
+        str | None,
+        Option(help="Column that names the files of the folder, or array of the npz."),
+    ] = None
+
+
 def run(
     report: Annotated[str, Option(help="Column of reported labels.", rich_help_panel="Input")],
     source: Input,
@@ -31,37 +67,8 @@ def run(
     engine: Engine,
     listing: Listing,
     output: Output,
-    to_check: Annotated[
-        int | None,
-        Option(
-            help="Instead of the issues, list so many rows to check by hand: they tell how many "
-            "labels are wrong.",
-            min=1,
-            rich_help_panel="Checking by hand",
-        ),
-    ] = None,
-    checked: Annotated[
-        Path | None,
-        Option(
-            help="What you found: a file with the columns row and right, the right label or yes "
-            "or no; rows without an answer are passed over.",
-            rich_help_panel="Checking by hand",
-        ),
-    ] = None,
-    images: Annotated[
-        Path | None,
-        Option(
-            help="Images of the rows: an .npz file, or a folder, file names in row order.",
-            rich_help_panel="Images",
-        ),
-    ] = None,
-    image_column: Annotated[
-        str | None,
-        Option(
-            help="Column that names the files of the folder, or array of the npz.",
-            rich_help_panel="Images",
-        ),
-    ] = None,
+    checking: Checking,
+    pictures: Images,
 ) -> int:
     """List the records whose label fits its observation badly, and say how many are wrong.
 
@@ -81,6 +88,8 @@ def run(
         jgram issues labels.npz --report answers --observation features \\
           --images photos --plot suspects.png
     """
+    to_check, checked = checking.to_check, checking.checked
+    images, image_column = pictures.images, pictures.image_column
     outputs = {"--out": (listing.out, TABLES), "--checkpoint": (engine.checkpoint, ())}
     check_output(output, [source.file, checked, images], outputs)
     if output.plot is None and (images or image_column):
@@ -139,8 +148,8 @@ def run(
             first = records(table._replace(rows=table.rows[: max(1, min(listing.limit, 100))]))
             beside = {name: values[: len(first)] for name, values in cells.items()}
             places = [record["row"] for record in first]
-            pictures = read_images(images, places, read.size, image_column, beside)
-            drawing = images_figure(pictures, list(map(_title, first)))
+            found_images = read_images(images, places, read.size, image_column, beside)
+            drawing = images_figure(found_images, list(map(_title, first)))
     return emit(
         found,
         about,
