@@ -13,11 +13,14 @@ os.environ |= {
     "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
 }
 
+import hypothesis
 import jax
 import pytest
 from jaxtyping import config, install_import_hook
 
 install_import_hook("jgram", "beartype.beartype")
+hypothesis.settings.register_profile("steady", max_examples=50, deadline=None)  # no timing
+hypothesis.settings.load_profile("steady")
 
 SLOW_EXAMPLES = ("jgram.simclr", "jgram.attack")
 

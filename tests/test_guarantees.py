@@ -127,7 +127,6 @@ def test_appendix_d_example(noise):
 
 
 @given(seeds)
-@settings(max_examples=100, deadline=None)
 def test_theorem_4_2_1_exact_match_is_preserved(seed):
     """Lemma D.1 and the theorem: the truth scores above every report in Q_nonperm."""
     rng = np.random.default_rng(seed)
@@ -142,7 +141,6 @@ def test_theorem_4_2_1_exact_match_is_preserved(seed):
 
 
 @given(seeds)
-@settings(max_examples=100, deadline=None)
 def test_theorem_4_2_2_blackwell_is_preserved(seed):
     """Lemma D.2 and the theorem."""
     rng = np.random.default_rng(seed)
@@ -197,7 +195,6 @@ def test_theorem_4_2_3_dist_is_preserved_and_with_room():
 
 
 @given(seeds)
-@settings(max_examples=100, deadline=None)
 def test_proposition_4_3_experiment_agnostic(seed):
     """Gamma(P Q) = det(P^T P) Gamma(Q), so that no experiment changes an order."""
     rng = np.random.default_rng(seed)
@@ -269,7 +266,6 @@ def positive_definite(matrix):
 
 
 @given(seeds)
-@settings(max_examples=50, deadline=None)
 def test_theorem_4_9_gram_matrix_of_labels_is_positive_definite(seed):
     rng = np.random.default_rng(seed)
     d = int(rng.integers(2, 5))
@@ -329,7 +325,6 @@ def test_theorem_a1():
 
 
 @given(seeds)
-@settings(max_examples=100, deadline=None)
 def test_theorem_a2_relative_error(seed):
     rng = np.random.default_rng(seed)
     d = int(rng.integers(1, 6))
@@ -377,7 +372,7 @@ def determinant_bounds(q):
 
 
 @given(seeds)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_lemma_d4_determinant_bounds(seed):
     rng = np.random.default_rng(seed)
     d = int(rng.integers(2, 12))
@@ -399,7 +394,6 @@ def test_lemma_d4_determinant_bounds(seed):
 
 
 @given(seeds, st.floats(1.0, 20.0))
-@settings(max_examples=100, deadline=None)
 def test_lemma_d5_bounded_ratio(seed, ratio):
     rng = np.random.default_rng(seed)
     d = int(rng.integers(1, 10))

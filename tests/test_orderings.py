@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jgram.paper.orderings import (
@@ -85,7 +85,6 @@ def test_misreport_matrix_counts_pairs():
 
 
 @given(seeds)
-@settings(max_examples=50, deadline=None)
 def test_equation_1_conditionals_times_marginals_are_the_joint(seed):
     joint = random_reports(seed, 1)[0]
     true, reported = joint.sum(axis=1), joint.sum(axis=0)
@@ -152,7 +151,6 @@ def test_membership_of_known_matrices():
 
 
 @given(seeds)
-@settings(max_examples=100, deadline=None)
 def test_sets_are_nested(seed):
     rng = np.random.default_rng(seed)
     for q in [
@@ -196,7 +194,6 @@ def test_distances_are_means_over_records():
 
 
 @given(seeds)
-@settings(max_examples=20, deadline=None)
 def test_propositions_b1_and_b3_strict_partial_orders(seed):
     rng = np.random.default_rng(seed)
     reports = random_reports(seed, 5)
@@ -224,7 +221,6 @@ def test_proposition_b2_blackwell_is_a_strict_partial_order(totals):
 
 
 @given(seeds)
-@settings(max_examples=50, deadline=None)
 def test_blackwell_finds_the_garbling(seed):
     first, second, third = garbled_reports(seed)
     result = blackwell_ordering(first, second)
@@ -315,7 +311,6 @@ def test_proposition_2_1_2_holds_under_column_maxima(totals):
 
 
 @given(seeds)
-@settings(max_examples=50, deadline=None)
 def test_proposition_2_1_2_holds_on_balanced_dominant_reports(seed):
     first, second, _ = garbled_reports(seed)
     d = len(first)
@@ -326,7 +321,6 @@ def test_proposition_2_1_2_holds_on_balanced_dominant_reports(seed):
 
 
 @given(seeds, st.floats(0.1, 1.0), st.floats(0.1, 1.0))
-@settings(max_examples=100, deadline=None)
 def test_proposition_2_1_3_larger_alpha_refines(seed, one, two):
     rng = np.random.default_rng(seed)
     first, second = random_reports(seed, 2)
