@@ -353,7 +353,7 @@ def test_training_on_a_folder_says_what_it_costs_and_goes_on(images, tmp_path, m
     assert "9 images of 32 x 32 pixels: 2 times through them, 4 batches of 2" in said[0]
     assert re.search(r"at most \d+ min more", said[1])
     assert len(said) == 3  # the last epoch leaves nothing to say
-    with pytest.raises(ValueError, match="at least one epoch, got 0"):
+    with pytest.raises(ValueError, match="at least one epoch and pixel, got 0 and 32"):
         training.train_path(tmp_path / "images.npz", tmp_path / "run", epochs=0)
     np.savez(tmp_path / "one.npz", images[:1])
     with pytest.raises(ValueError, match="batch of 2"):
@@ -383,6 +383,9 @@ def test_wrong_batches_and_checkpoints_are_refused(images, tmp_path):
     with pytest.raises(ValueError, match="devices can share"):
         training._check_training(images, 32, 3)
     with pytest.raises(FileNotFoundError, match="train one first"):
+        training.restore(tmp_path)
+    (tmp_path / "5").mkdir()
+    with pytest.raises(ValueError, match="5: expected a checkpoint of an encoder, got another"):
         training.restore(tmp_path)
     with pytest.raises(FileNotFoundError, match="no such folder"):
         training.encode(tmp_path / "nowhere", images)

@@ -335,6 +335,8 @@ def _load(manager: ocp.CheckpointManager) -> tuple[Training, dict[str, Any]]:
     epoch = manager.latest_step() or 0
     folder = Path(manager.directory, str(epoch))
     seal = folder / "seal"  # those of 0.1 have none
+    if not (folder / "settings").is_dir():
+        raise ValueError(f"{folder}: expected a checkpoint of an encoder, got another folder")
     try:
         if seal.exists() and seal.read_text() != _sealed(folder):
             raise ValueError("its files changed")
@@ -346,7 +348,7 @@ def _load(manager: ocp.CheckpointManager) -> tuple[Training, dict[str, Any]]:
     except Exception as error:  # orbax, tensorstore and json have many for a damaged file
         raise ValueError(
             f"{folder}: expected a checkpoint as it was written, got one that was damaged since: "
-            "delete this folder to go on from the epoch before it"
+            "move this folder away to go on from the epoch before it"
         ) from error
 
 
@@ -516,8 +518,8 @@ def train_path(
     Raises:
         ValueError: Fewer than two images, or what :func:`train` refuses.
     """
-    if epochs < 1:
-        raise ValueError(f"expected at least one epoch, got {epochs}")
+    if epochs < 1 or size < 1:
+        raise ValueError(f"expected at least one epoch and pixel, got {epochs} and {size}")
     pixels, _ = read_images(images, resize=size)
     devices = len(jax.devices())
     batch_size = min(256, max(len(pixels) // 4, 2)) // devices * devices
