@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from jax.sharding import Mesh
 
 from jgram.approximation import approximate
 from jgram.arrays import float64
@@ -98,6 +99,8 @@ class Intake:
         scale: Numbers of a table by ``"rank"``, ``"standard"`` or ``"none"``.
         block_length: For records in order of time, how many are judged together; ``None`` finds a
             length from the autocorrelation of what the reports are paid.
+        mesh: Devices, as from ``jax.make_mesh``, that share all pairs of records under a kernel
+            that compares pairs, however many records there are (:func:`jgram.observed.observe`).
 
     Example:
         >>> weekly = Intake(kinds={"week": "category"}, block_length=4)
@@ -114,6 +117,7 @@ class Intake:
     kinds: Mapping[str, ColumnKind] | None = None
     scale: Scale = "rank"
     block_length: int | None = 1
+    mesh: Mesh | None = None
 
 
 AS_GIVEN = Intake()
@@ -160,7 +164,7 @@ def bind(
         frequencies = np.bincount(kept.place, frequencies).astype(np.float64)
         codes = {name: labels[kept.first] for name, labels in codes.items()}
         chosen, rows = chosen._replace(values=chosen.values[kept.first]), rows[kept.first]
-    observed, description = _observe(chosen)
+    observed, description = _observe(chosen, intake.mesh)
     if numbers is None:
         continuous = isinstance(observed, Pairs) or isinstance(observed.kernel, RandomFeatures)
         if continuous and chosen.points is not None:
@@ -234,17 +238,19 @@ def _of_checked(kernel: Any, checked: Any) -> _Chosen:
     return _Chosen(kernel, values, points, f"{points.shape[1]} numbers", checked.warnings)
 
 
-def _observe(chosen: _Chosen) -> tuple[Observed, str]:
+def _observe(chosen: _Chosen, mesh: Mesh | None = None) -> tuple[Observed, str]:
     """The binding, and one line about it."""
     with float64():
         if not isinstance(chosen.kernel, TableKernel) or chosen.points is None:
-            observed = observe(chosen.kernel, chosen.values)
+            observed = observe(chosen.kernel, chosen.values, mesh=mesh)
             kernel = describe(observed.kernel)
             return observed, (
                 f"observations: {chosen.description}; kernel {kernel}; chosen without the reports"
             )
-        many = len(chosen.points) > EXACT_RECORDS
-        observed = (approximate if many else observe)(chosen.kernel, chosen.points)
+        if len(chosen.points) > EXACT_RECORDS and mesh is None:
+            observed = approximate(chosen.kernel, chosen.points)
+        else:
+            observed = observe(chosen.kernel, chosen.points, mesh=mesh)
         return observed, f"{chosen.description}{_approximately(observed)}"
 
 

@@ -253,7 +253,7 @@ def label_issues(
         kernel: ``None`` takes what fits the observations
             (:func:`jgram.binding.bind_observations`).
         intake: How both are read (:class:`jgram.Intake`); nothing here takes its ``weights``,
-            ``groups``, ``abstain`` and ``block_length``.
+            ``groups``, ``abstain``, ``block_length`` and ``mesh``.
         name: What messages call the report.
         columns: The observations as numbers ``[n, m]``, for predictor ``L``, where ``y`` is bound.
         checked: What somebody who looked found, by row: the right label, or ``True`` where the

@@ -132,6 +132,15 @@ with jax.enable_x64(True):
     for number, right in zip(slope(y, devices(8)), slope(y, None), strict=True):
         close(number, right, 1e-10)
 
+# At the front door.
+named = dict(zip("ab", reports))
+one, many = (jgram.rank_reports(named, y, mesh=mesh) for mesh in (None, devices(8)))
+assert one.observations == many.observations
+for first, second in zip(one.pairs, many.pairs, strict=True):
+    assert (first.better, first.separated) == (second.better, second.separated)
+    close(second.retention_interval, first.retention_interval, 1e-10)
+    close(second.p_value, first.p_value, 1e-8)
+
 # Records that lie on their devices stay there.
 def means(y, reports):
     observed = observe(jgram.RBF(2.0), y, block_size=4, mesh=devices(8))
