@@ -14,7 +14,7 @@ import numpy as np
 
 import jgram
 from bench.timing import report
-from jgram.observed import _ring_pass, observe
+from jgram.observed import _pairs_pass, observe
 from jgram.ring import place
 
 RECORDS, COORDINATES, COLUMNS, BLOCK = 16_384, 8, 10, 512
@@ -31,7 +31,7 @@ def compiled(count: int, records: int = RECORDS) -> tuple[Any, Any]:
     columns = place(found.mesh, z)
     weights = place(found.mesh, np.ones(records, np.float32))
     arguments = found, columns, weights
-    return _ring_pass.lower(found.mesh, *arguments).compile(), arguments
+    return _pairs_pass.lower(*arguments).compile(), arguments
 
 
 def tiles(count: int) -> int:

@@ -505,8 +505,13 @@ def payoffs_of_pairs(found: Products, pairs: Int[ArrayLike, "p size"]) -> Payoff
     Returns:
         :class:`Payoffs` with a leading axis of pairs.
     """
+
+    def one(pair: Array) -> Payoffs:  # on its own: what its steps have in common is found once
+        paid = together(found, paid_together(found, pair[None]))[0]
+        return Payoffs(*(leaf[0] for leaf in paid))
+
     with jax.default_matmul_precision("highest"):
-        return together(found, paid_together(found, pairs))[0]
+        return jax.lax.map(one, jnp.asarray(pairs))
 
 
 def payoffs_alone(found: Products) -> Payoffs:
@@ -617,15 +622,18 @@ def noise_tests(
 @jax.jit
 def noise_tests_of(found: Products) -> Float[Array, " k"]:
     """:func:`noise_tests`, from a kernel pass already made."""
+
+    def one(report: Array) -> Array:
+        return together(found, tested_together(found, report[None]))[0][0]
+
     with jax.default_matmul_precision("highest"):
-        return together(found, tested_together(found))[0]
+        return jax.lax.map(one, jnp.arange(len(found.z)))
 
 
-def tested_together(found: Any) -> Any:
-    """A figure (:func:`together`): p-values of :func:`noise_tests`."""
-    reports = jnp.arange(len(found.counts))
+def tested_together(found: Any, reports: Array) -> Any:
+    """A figure (:func:`together`): p-values of :func:`noise_tests`, of reports by number."""
     alone = found.margins(_mean, reports[:, None])
-    if len(reports) == 1:
+    if len(found.counts) == 1:
         sums = yield _own_sums, (alone, reports)
         return jax.vmap(partial(_own_p_value, found.spread))(alone, sums)
     others = found.margins(_others, reports)

@@ -7,8 +7,7 @@ matrices, products and squares without knowing which:
 - :class:`Features`: an explicit kernel, one row of features a record;
 - :class:`Mapped`: an explicit kernel of so many records that their features are not kept, but made
   anew in every pass, a batch of records at a time;
-- :class:`Pairs`: any other kernel, exact over all pairs of records in square tiles, of which only
-  those on and above the diagonal are evaluated; how large a tile is depends on the platform.
+- :class:`Pairs`: any other kernel, exact over all pairs of records (:mod:`jgram.ring`).
 
 A binding is a pytree. Under ``vmap`` over reports it is shared: the kernel is evaluated once for
 all of them. Every function that takes ``y`` and a kernel takes a binding in the place of ``y``.
@@ -38,7 +37,6 @@ from jgram.ring import flat_mesh, place, ring_gram, ring_pass
 
 __all__ = ["Codes", "Features", "Frame", "KernelPass", "Mapped", "Observed", "Pairs", "observe"]
 
-TILE, CUDA_TILE = 1024, 4096  # a CPU's caches; so few launches that a GPU need not wait for them
 MOST_CELLS = 1 << 28  # of a table, some gigabytes
 KEPT = 1 << 26  # numbers of features that are kept, half a gigabyte of float64
 BATCH = 1 << 22  # numbers of features that are made at a time
@@ -369,7 +367,7 @@ class Mapped(_Explicit):
 class Pairs:
     """Points ``[n, ...]`` and a kernel of pairs, as the kernel's ``prepare`` left them.
 
-    With a ``mesh`` all passes over the pairs go round its devices (:mod:`jgram.ring`).
+    With a ``mesh`` all passes over the pairs go round its devices.
     """
 
     points: Any
@@ -410,9 +408,7 @@ class Pairs:
 
     def gram(self, z: Any) -> Array:
         """``z^T K z``, ``[k, k]``."""
-        if self.mesh is not None:
-            return _ring_gram(self.mesh, self, place(self.mesh, jnp.asarray(z)))
-        return _tiled_gram(_Held(self.kernel), self.points, jnp.asarray(z), self.block_size)
+        return _pairs_gram(self, place(self.mesh, jnp.asarray(z)))
 
     def product(self, z: Any) -> Array:
         """``K z``, ``[n, k]``."""
@@ -422,9 +418,7 @@ class Pairs:
         """``K z`` and the squared norm of ``K``, in one pass over the pairs."""
         z = jnp.asarray(z)
         weights = jnp.ones(self.size, z.dtype) if weights is None else jnp.asarray(weights, z.dtype)
-        if self.mesh is not None:
-            return _ring_pass(self.mesh, self, place(self.mesh, z), place(self.mesh, weights))
-        return _tiled_pass(_Held(self.kernel), self.points, z, weights, self.block_size)
+        return _pairs_pass(self, place(self.mesh, z), place(self.mesh, weights))
 
     def class_gram(self, x_hat: Any, num_classes: int, weights: Any = None) -> Array:
         """The Gram matrix ``[d, d]`` of reports."""
@@ -673,93 +667,14 @@ def _pad(values: Array, length: int, mode: str) -> Array:
     return jnp.pad(values, widths, mode=mode)
 
 
-def _block(values: Array, index: Array, size: int) -> Array:
-    return jax.lax.dynamic_slice_in_dim(values, index * size, size)
-
-
-def _by_platform(tiled: Any, pairs: _Held, points: Array, *arrays: Array) -> Any:
-    """``tiled`` in tiles of the size that suits the platform it is compiled for."""
-
-    def of(size: int) -> Any:
-        return lambda *arguments: tiled(pairs, *arguments, block_size=size)
-
-    if len(points) <= TILE:
-        return of(TILE)(points, *arrays)
-    return jax.lax.platform_dependent(points, *arrays, cuda=of(CUDA_TILE), default=of(TILE))
-
-
-@partial(jax.checkpoint, prevent_cse=False, static_argnums=5)
-def _gram_tile(pairs: _Held, points: Array, z: Array, i: Array, j: Array, size: int) -> Array:
-    values = pairs(_block(points, i, size), _block(points, j, size)).astype(z.dtype)
-    right = jnp.matmul(values, _block(z, j, size), precision=HIGHEST)
-    part = jnp.matmul(_block(z, i, size).T, right, precision=HIGHEST)
-    return jnp.where(i == j, 0.5, 1.0) * (part + part.T)
-
-
-@partial(jax.checkpoint, prevent_cse=False, static_argnums=6)
-def _pass_tile(
-    pairs: _Held, points: Array, z: Array, weights: Array, i: Array, j: Array, size: int
-) -> tuple[Array, Array, Array]:
-    values = pairs(_block(points, i, size), _block(points, j, size)).astype(z.dtype)
-    right = jnp.matmul(values, _block(z, j, size), precision=HIGHEST)
-    left = jnp.matmul(values.T, _block(z, i, size), precision=HIGHEST)
-    rows = jnp.matmul(values**2, _block(weights, j, size), precision=HIGHEST)
-    return right, jnp.where(i == j, 0.0, 1.0) * left, jnp.dot(_block(weights, i, size), rows)
-
-
-@partial(jax.jit, static_argnames="block_size")
-def _tiled_gram(pairs: _Held, points: Array, z: Array, block_size: int | None) -> Array:
-    """``z^T K z`` over the tiles on and above the diagonal."""
-    if block_size is None:
-        return _by_platform(_tiled_gram, pairs, points, z)
-    size = min(block_size, len(points))
-    blocks = -(-len(points) // size)
-    # Padding repeats the last observation (any kernel is defined there) with weight 0.
-    points, z = _pad(points, blocks * size, "edge"), _pad(z, blocks * size, "constant")
-    first, second = np.triu_indices(blocks)
-
-    def add(carry: tuple[Array, Array], ij: tuple[Array, Array]) -> tuple[Any, None]:
-        total, lost = carry  # compensated: the tiles of a large n are many
-        part = _gram_tile(pairs, points, z, *ij, size) - lost
-        new = total + part
-        return (new, (new - total) - part), None
-
-    zero = jnp.zeros((z.shape[1], z.shape[1]), z.dtype)
-    (total, _), _ = jax.lax.scan(add, (zero, zero), (jnp.asarray(first), jnp.asarray(second)))
-    return total
-
-
-@partial(jax.jit, static_argnames="block_size")
-def _tiled_pass(
-    pairs: _Held, points: Array, z: Array, weights: Array, block_size: int | None
-) -> KernelPass:
-    """``K z`` and ``w^T K^2 w`` (squared entry by entry): tile ``(i, j)`` serves ``(j, i)`` too."""
-    if block_size is None:
-        return _by_platform(_tiled_pass, pairs, points, z, weights)
-    n = len(points)
-    size = min(block_size, n)
-    blocks = -(-n // size)
-    points, z = _pad(points, blocks * size, "edge"), _pad(z, blocks * size, "constant")
-    weights = _pad(weights, blocks * size, "constant")
-
-    def add(carry: tuple[Array, Array], ij: tuple[Array, Array]) -> tuple[Any, None]:
-        (product, norm), (i, j) = carry, ij
-        right, left, square = _pass_tile(pairs, points, z, weights, i, j, size)
-        product = product.at[i].add(right).at[j].add(left)
-        return (product, norm + jnp.where(i == j, 1.0, 2.0) * square), None
-
-    first, second = np.triu_indices(blocks)
-    start = (jnp.zeros((blocks, size, z.shape[1]), z.dtype), jnp.zeros((), z.dtype))
-    (product, norm), _ = jax.lax.scan(add, start, (jnp.asarray(first), jnp.asarray(second)))
-    return KernelPass(product.reshape(blocks * size, -1)[:n], norm)
-
-
-@partial(jax.jit, static_argnames="mesh")
-def _ring_gram(mesh: Mesh, observed: Pairs, z: Array) -> Array:
-    return ring_gram(mesh, _Held(observed.kernel), observed.points, z, observed.block_size)
-
-
-@partial(jax.jit, static_argnames="mesh")
-def _ring_pass(mesh: Mesh, observed: Pairs, z: Array, weights: Array) -> KernelPass:
+@jax.jit
+def _pairs_gram(observed: Pairs, z: Array) -> Array:
     pairs = _Held(observed.kernel)
-    return KernelPass(*ring_pass(mesh, pairs, observed.points, z, weights, observed.block_size))
+    return ring_gram(observed.mesh, pairs, observed.points, z, observed.block_size)
+
+
+@jax.jit
+def _pairs_pass(observed: Pairs, z: Array, weights: Array) -> KernelPass:
+    pairs = _Held(observed.kernel)
+    found = ring_pass(observed.mesh, pairs, observed.points, z, weights, observed.block_size)
+    return KernelPass(*found)

@@ -1,4 +1,6 @@
-"""All pairs of records on many devices: shards of records travel round a ring.
+"""All pairs of records, in square tiles of the kernel; on many devices round a ring.
+
+Only tiles on and above the diagonal are evaluated, each for both of its sides.
 
 Device ``i`` of ``p`` keeps shard ``i`` of the records. A copy of every shard travels from device to
 device, and with it the sums for its records. After ``s`` steps device ``i`` meets shard ``i - s``
@@ -28,6 +30,8 @@ __all__ = ["flat_mesh", "place", "ring_gram", "ring_pass"]
 
 AXIS = "records"
 
+TILE, CUDA_TILE = 1024, 4096
+
 PairsOf = Callable[[Array, Array], Array]
 """From two blocks of points to the block ``[n1, n2]`` of the kernel between them; a pytree."""
 
@@ -42,7 +46,7 @@ def flat_mesh(mesh: Mesh) -> Mesh:
     return Mesh(mesh.devices.ravel(), (AXIS,))
 
 
-def place(mesh: Mesh, values: Any) -> Any:
+def place(mesh: Mesh | None, values: Any) -> Any:
     """Values ``[n, ...]`` split over the ring.
 
     Left as they are where the devices do not divide ``n``, and inside ``jit``, ``vmap`` and
@@ -56,6 +60,8 @@ def place(mesh: Mesh, values: Any) -> Any:
         >>> place(flat_mesh(jax.make_mesh((1,), ("a",))), jnp.ones((4, 2))).sharding.spec[0]
         'records'
     """
+    if mesh is None:
+        return values
     if AxisType.Explicit in jax.typeof(values).sharding.mesh.axis_types:
         raise ValueError(
             "expected records on a mesh of automatic axes, got explicit ones: place them on "
@@ -67,7 +73,7 @@ def place(mesh: Mesh, values: Any) -> Any:
 
 
 def ring_pass(
-    mesh: Mesh,
+    mesh: Mesh | None,
     pairs: PairsOf,
     points: Shaped[ArrayLike, "n ..."],
     z: Float[ArrayLike, "n c"],
@@ -77,12 +83,12 @@ def ring_pass(
     """``K z`` and ``sum w_i w_j K_ij^2`` over all pairs of records; inside ``jit``.
 
     Args:
-        mesh: From :func:`flat_mesh`.
+        mesh: From :func:`flat_mesh`; ``None`` for one device.
         pairs: From two blocks of points to a block of the kernel.
         points: ``[n, ...]``.
         z: ``[n, c]``.
         weights: ``[n]``, of the squared norm alone.
-        block_size: Largest number of rows of a tile, static; 4,096 on GPUs and 1,024 elsewhere
+        block_size: Largest number of rows of a tile, static; 4,096 on CUDA and 1,024 elsewhere
             unless given.
 
     Returns:
@@ -96,22 +102,23 @@ def ring_pass(
         >>> product[2], float(norm)
         (Array([0., 2., 4.], dtype=float32), 25.0)
     """
-    size = block_size or _tile(mesh)
     columns = jnp.concatenate([jnp.asarray(z), jnp.asarray(weights)[:, None]], axis=1)
 
-    def local(points: Array, columns: Array) -> tuple[Array, Array]:
-        product, norm = _meet_all(mesh.size, pairs, points, columns, size)
-        return product, jax.lax.psum(norm, AXIS)
+    def local(devices: int | None, size: int, points: Array, columns: Array) -> tuple[Array, Array]:
+        own = _blocks(points, columns, size)
+        zeros, nothing = jnp.zeros_like(own[1][..., :-1]), jnp.zeros_like(columns[0, 0])
+        sums = _meet_all(devices or 1, partial(_add_pass, pairs, own), own, (zeros, zeros, nothing))
+        mine, theirs, norm = sums
+        product = (mine + theirs).reshape(-1, mine.shape[-1])[: len(points)]
+        return product, norm if devices is None else jax.lax.psum(norm, AXIS)
 
     split = PartitionSpec(AXIS)
-    product, norm = jax.shard_map(
-        local, mesh=mesh, in_specs=split, out_specs=(split, PartitionSpec())
-    )(*_filled(mesh.size, points, columns))
+    product, norm = _on(mesh, block_size, local, (split, PartitionSpec()), points, columns)
     return product[: len(z)], norm
 
 
 def ring_gram(
-    mesh: Mesh,
+    mesh: Mesh | None,
     pairs: PairsOf,
     points: Shaped[ArrayLike, "n ..."],
     z: Float[ArrayLike, "n c"],
@@ -122,78 +129,89 @@ def ring_gram(
     Takes the arguments of :func:`ring_pass`.
 
     Example:
-        >>> mesh = flat_mesh(jax.make_mesh((1,), ("devices",)))
         >>> outer = jax.tree_util.Partial(jnp.outer)
-        >>> ring_gram(mesh, outer, jnp.arange(3.0), jnp.ones((3, 1)))
+        >>> ring_gram(None, outer, jnp.arange(3.0), jnp.ones((3, 1)))
         Array([[9.]], dtype=float32)
     """
-    size = block_size or _tile(mesh)
 
-    def local(points: Array, columns: Array) -> Array:
-        product, _ = _meet_all(mesh.size, pairs, points, columns, size)
-        # In blocks, then their sum: a long sum in single precision loses digits.
-        blocks = [_in_blocks(part, size, "constant") for part in (columns[:, :-1], product)]
-        part = jnp.sum(jnp.einsum("bsk,bsl->bkl", *blocks, precision=HIGHEST), axis=0)
-        return jax.lax.psum(0.5 * (part + part.T), AXIS)
+    def local(devices: int | None, size: int, points: Array, z: Array) -> Array:
+        own, zero = _blocks(points, z, size), jnp.zeros_like(z.T @ z)
+        half, _ = _meet_all(devices or 1, partial(_add_gram, pairs, own), own, (zero, zero))
+        return half + half.T if devices is None else jax.lax.psum(half + half.T, AXIS)
 
-    z = jnp.asarray(z)
-    columns = jnp.pad(z, [(0, 0), (0, 1)])
-    return jax.shard_map(local, mesh=mesh, in_specs=PartitionSpec(AXIS), out_specs=PartitionSpec())(
-        *_filled(mesh.size, points, columns)
+    return _on(mesh, block_size, local, PartitionSpec(), points, jnp.asarray(z))
+
+
+def _on(
+    mesh: Mesh | None, block_size: int | None, local: Any, out: Any, points: Any, columns: Array
+) -> Any:
+    """``local(devices, tile, points, columns)`` on each of the devices, or on one without a mesh.
+
+    A CPU's caches hold the small tile, a GPU waits for the launches of many.
+    """
+    points = jnp.asarray(points)
+    if mesh is None and (block_size or len(points) <= TILE):
+        return local(None, block_size or TILE, points, columns)
+    if mesh is None:
+        cuda, others = (partial(local, None, size) for size in (CUDA_TILE, TILE))
+        return jax.lax.platform_dependent(points, columns, cuda=cuda, default=others)
+    size = block_size or (CUDA_TILE if mesh.devices.flat[0].platform == "gpu" else TILE)
+    if missing := -len(columns) % mesh.size:  # records that repeat the last one, of columns 0
+        points, columns = _extended(points, missing, "edge"), _extended(columns, missing)
+    local = partial(local, mesh.size, size)
+    return jax.shard_map(local, mesh=mesh, in_specs=PartitionSpec(AXIS), out_specs=out)(
+        points, columns
     )
 
 
-def _tile(mesh: Mesh) -> int:
-    """A CPU's caches hold the small tile; a GPU waits for the launches of many."""
-    return 4096 if mesh.devices.flat[0].platform == "gpu" else 1024
-
-
-def _filled(devices: int, points: Any, columns: Array) -> tuple[Array, Array]:
-    """With records that repeat the last one, of columns 0, up to a multiple of the devices."""
-    points, missing = jnp.asarray(points), -len(columns) % devices
-    if not missing:
-        return points, columns
-    return _extended(points, missing, "edge"), _extended(columns, missing, "constant")
-
-
-def _extended(values: Array, missing: int, mode: str) -> Array:
+def _extended(values: Array, missing: int, mode: str = "constant") -> Array:
     return jnp.pad(values, [(0, missing)] + [(0, 0)] * (values.ndim - 1), mode=mode)
 
 
-def _in_blocks(values: Array, block_size: int, mode: str) -> Array:
-    """``[n, ...]`` in blocks of one size of at most ``block_size``: ``[blocks, size, ...]``."""
-    blocks = -(-len(values) // block_size)
-    size = -(-len(values) // blocks)
-    whole = _extended(values, blocks * size - len(values), mode)
-    return whole.reshape(blocks, size, *values.shape[1:])
+def _blocks(points: Array, columns: Array, block_size: int) -> tuple[Array, ...]:
+    """In blocks of one size of at most ``block_size``: ``[blocks, size, ...]``."""
+    n = len(points)
+    blocks = -(-n // block_size)
+    size = -(-n // blocks)
+    whole = _extended(points, blocks * size - n, "edge"), _extended(columns, blocks * size - n)
+    return tuple(part.reshape(blocks, size, *part.shape[1:]) for part in whole)
 
 
-def _meet_all(
-    devices: int, pairs: PairsOf, points: Array, columns: Array, block_size: int
-) -> tuple[Array, Array]:
-    """On one device: its rows of ``K z``, and its part of the norm; ``columns`` are ``[z, w]``."""
-    own = (_in_blocks(points, block_size, "edge"), _in_blocks(columns, block_size, "constant"))
+def _meet_all(devices: int, add: Any, own: tuple[Array, ...], sums: tuple[Array, ...]) -> Any:
+    """The sums of one device after its records met their part of all others.
+
+    ``add(guest, sums, (i, j, forth, back))`` adds a tile of the kernel between block ``i`` of the
+    own records and ``j`` of the guest's; ``forth`` and ``back`` say how often it counts for the own
+    rows and, transposed, for the guest's. Of three sums the second is the guest's: it travels.
+    """
     blocks = len(own[0])
-    zeros, nothing = jnp.zeros_like(own[1][..., :-1]), jnp.zeros_like(columns[0, 0])
-    meet = partial(_meet, pairs, own)
+
+    def meet(guest: Any, sums: Any, tiles: Any, forth: Any, back: Any) -> Any:
+        rows, guests = map(jnp.asarray, tiles)
+        dtype = own[1].dtype
+        factors = (jnp.broadcast_to(jnp.asarray(f, dtype), rows.shape) for f in (forth, back))
+        tiles = (rows, guests, *factors)
+        return jax.lax.scan(lambda sums, tile: (add(guest, sums, tile), None), sums, tiles)[0]
+
+    def send(sums: Any, steps: int) -> Any:
+        return sums if len(sums) < 3 else (sums[0], _send(sums[1], devices, steps), sums[2])
 
     # The shard with itself: each tile off the diagonal serves its transpose too.
     upper = np.triu_indices(blocks)
-    mine, theirs, norm = meet(own, (zeros, zeros, nothing), upper, 1.0, upper[0] != upper[1])
-    mine = mine + theirs
+    sums = meet(own, sums, upper, 1.0, upper[0] != upper[1])
     if devices == 1:
-        return _rows(mine, len(points)), norm
+        return sums
+    if len(sums) == 3:
+        sums = (sums[0] + sums[1], jnp.zeros_like(sums[1]), sums[2])
 
     def step(state: Any, _: None) -> tuple[Any, None]:
         guest, sums = state
         following = _send(guest, devices)  # on its way while this guest is served
-        mine, theirs, norm = meet(guest, sums, every, 1.0, 1.0)
-        return (following, (mine, _send(theirs, devices), norm)), None
+        return (following, send(meet(guest, sums, every, 1.0, 1.0), 1)), None
 
     every = np.indices((blocks, blocks)).reshape(2, -1)
     whole_steps = (devices - 1) // 2
-    state = (_send(own, devices), (mine, zeros, norm))
-    (guest, sums), _ = jax.lax.scan(step, state, length=whole_steps)
+    (guest, sums), _ = jax.lax.scan(step, (_send(own, devices), sums), length=whole_steps)
     if devices % 2 == 0:
         # Both meet each other: the tiles below the diagonal are this device's, those above it the
         # other's, where they are below; even tiles of the diagonal belong to the first of the two.
@@ -203,9 +221,7 @@ def _meet_all(
         diagonal = 2 * jnp.arange(-(-blocks // 2)) + second
         exists = diagonal < blocks
         sums = meet(guest, sums, (diagonal, diagonal), exists, exists)
-    mine, theirs, norm = sums
-    mine = mine + _send(theirs, devices, -(whole_steps + 1))
-    return _rows(mine, len(points)), norm
+    return send(sums, -(whole_steps + 1))
 
 
 def _send(values: Any, devices: int, steps: int = 1) -> Any:
@@ -214,12 +230,8 @@ def _send(values: Any, devices: int, steps: int = 1) -> Any:
     return jax.tree.map(lambda part: jax.lax.ppermute(part, AXIS, route), values)
 
 
-def _rows(blocks: Array, n: int) -> Array:
-    return blocks.reshape(-1, blocks.shape[-1])[:n]
-
-
 @partial(jax.checkpoint, prevent_cse=False)
-def _tile_of(
+def _pass_tile(
     pairs: PairsOf, own: Any, guest: Any, i: Array, j: Array
 ) -> tuple[Array, Array, Array]:
     """What a tile gives the own rows, the guest's and the norm."""
@@ -231,28 +243,24 @@ def _tile_of(
     return right, left, jnp.dot(columns[:, -1], squares, precision=HIGHEST)
 
 
-def _meet(
-    pairs: PairsOf,
-    own: tuple[Array, Array],
-    guest: tuple[Array, Array],
-    sums: tuple[Array, Array, Array],
-    tiles: Any,
-    forth: Any,
-    back: Any,
-) -> tuple[Array, Array, Array]:
-    """The sums of own and guest's records, and the norm, with tiles added.
+def _add_pass(pairs: PairsOf, own: Any, guest: Any, sums: Any, tile: Any) -> Any:
+    (mine, theirs, norm), (i, j, forth, back) = sums, tile
+    right, left, square = _pass_tile(pairs, own, guest, i, j)
+    mine, theirs = mine.at[i].add(forth * right), theirs.at[j].add(back * left)
+    return mine, theirs, norm + (forth + back) * square
 
-    ``tiles`` are numbers of own and guest's blocks; ``forth`` and ``back`` say (0 or 1) whether a
-    tile serves the own rows and, transposed, the guest's.
-    """
-    dtype = own[1].dtype
 
-    def add(sums: Any, each: Any) -> tuple[Any, None]:
-        (mine, theirs, norm), (i, j, forth, back) = sums, each
-        right, left, square = _tile_of(pairs, own, guest, i, j)
-        mine, theirs = mine.at[i].add(forth * right), theirs.at[j].add(back * left)
-        return (mine, theirs, norm + (forth + back) * square), None
+@partial(jax.checkpoint, prevent_cse=False)
+def _gram_tile(pairs: PairsOf, own: Any, guest: Any, i: Array, j: Array) -> Array:
+    columns = own[1][i]
+    values = pairs(own[0][i], guest[0][j]).astype(columns.dtype)
+    right = jnp.matmul(values, guest[1][j], precision=HIGHEST)
+    return jnp.matmul(columns.T, right, precision=HIGHEST)
 
-    rows, guests = map(jnp.asarray, tiles)
-    factors = (jnp.broadcast_to(jnp.asarray(f, dtype), rows.shape) for f in (forth, back))
-    return jax.lax.scan(add, sums, (rows, guests, *factors))[0]
+
+def _add_gram(pairs: PairsOf, own: Any, guest: Any, sums: Any, tile: Any) -> Any:
+    """Half of the Gram matrix, which its transpose completes; compensated, for tiles are many."""
+    (total, lost), (i, j, forth, back) = sums, tile
+    part = (forth + back) / 2 * _gram_tile(pairs, own, guest, i, j) - lost
+    new = total + part
+    return new, (new - total) - part

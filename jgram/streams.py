@@ -169,7 +169,7 @@ class Stream:
             paid, noise, published = together(
                 self,
                 paid_together(self, np.concatenate([alone, pairs])),
-                tested_together(self),
+                tested_together(self, jnp.arange(k)),
                 _published(self),
             )
         alone, pairs = (

@@ -34,7 +34,8 @@ from jgram import (
 )
 from jgram.annotators import posterior
 from jgram.arrays import float64
-from jgram.observed import CUDA_TILE, TILE, observe
+from jgram.observed import observe
+from jgram.ring import CUDA_TILE, TILE
 from jgram.simclr import augment, encoder, train
 from jgram.simulate import policies, sampling
 from jgram.table_kernel import TableKernel
@@ -329,7 +330,7 @@ def test_a_tpu_has_float64_on_the_host(monkeypatch):
 
 
 def test_tiles_by_platform():
-    n = CUDA_TILE + TILE
+    n = 2 * CUDA_TILE
     bound = observe(kernels.RBF(1.0), jnp.zeros((n, 2)))
     for function in (lambda b, z: b.gram(z), lambda b, z: b.product(z)):
         run = jax.jit(function)

@@ -17,7 +17,7 @@ jax.config.update("jax_num_cpu_devices", 8)
 import jax.numpy as jnp
 import numpy as np
 import jgram
-from jgram.observed import observe, _ring_pass
+from jgram.observed import observe, _pairs_pass
 from jgram.ring import flat_mesh, place
 
 COLLECTIVES = ("all-gather", "all-to-all", "reduce-scatter", "all-reduce", "collective-permute")
@@ -67,7 +67,7 @@ for count in (2, 8):
     found = observe(jgram.RBF(2.0), y, block_size=256, mesh=devices(count))
     assert len(found.points.addressable_shards[0].data) == n // count
     columns = place(found.mesh, z)
-    compiled = _ring_pass.lower(found.mesh, found, columns, columns[:, 0]).compile()
+    compiled = _pairs_pass.lower(found, columns, columns[:, 0]).compile()
     memory = compiled.memory_analysis()
     used[count] = sum(
         getattr(memory, f"{part}_size_in_bytes") for part in ("argument", "output", "temp")

@@ -14,7 +14,7 @@ import jgram
 from jgram.contrasts import payoffs
 from jgram.gram_matrix import gram_state
 from jgram.influences import contributions, leave_one_out, linearise, relabelling_gains
-from jgram.observed import _tiled_gram, observe
+from jgram.observed import _pairs_gram, observe
 from jgram.stratified import stratified_matching_score, unbiased_score
 from tests import oracles
 from tests.components import KERNELS, X_HAT, D, N, laplacian
@@ -127,9 +127,9 @@ def test_same_shapes_compile_once(name):
 def test_eager_calls_of_one_shape_compile_once(name):
     kernel, y, _ = KERNELS[name]
     log_score(X_HAT, y, kernel)
-    before = _tiled_gram._cache_size()
+    before = _pairs_gram._cache_size()
     log_score(np.roll(X_HAT, 1), y + 1, kernel)
-    assert _tiled_gram._cache_size() == before
+    assert _pairs_gram._cache_size() == before
 
 
 @kernels
