@@ -151,9 +151,8 @@ def _well_quoted(text: str, separator: str) -> bool:
 def _several_records(cells: list[str], separator: str, others: Sequence[list[str]]) -> bool:
     """Whether a row with a cell of several lines may be several rows that quotes have joined.
 
-    It may where the lines from some line on have as many fields as a row, and so has what is
-    before them, from its beginning or from a quote within it; unless that would put words into a
-    column of numbers.
+    It may where a line has as many fields as a row, and so has what is before it, from its
+    beginning or from a quote within it; unless that would put words into a column of numbers.
     """
     width = len(cells)
     for j, cell in enumerate(cells):
@@ -164,7 +163,7 @@ def _several_records(cells: list[str], separator: str, others: Sequence[list[str
         rows = [row for row in rows if row != [""]]
         for i in range(len(lines) - 1, 0, -1):
             if len(rows[i]) != width:
-                break
+                continue
             head = "\n".join(lines[:i])
             ends = [0] * (i == 1) + [mark.end() for mark in re.finditer('"', head)]
             if any(j + 1 + head.count(separator, end) == width for end in ends):
