@@ -186,6 +186,7 @@ def test_inputs_stay_as_they_are():
         ([0, 0, 1, 1], np.arange(4.0), {"checked": {4: 0}}, "expected rows 0..3, got 4"),
         ([0, 0, 1, 1], np.arange(4.0), {"checked": {"1": 0}}, "expected rows 0..3, got '1'"),
         ([0, 0, 1, 1], np.arange(4.0), {"checked": {1: 7}}, "got 7 for row 1"),
+        ([0, 0, 1, 1], np.arange(4.0), {"weights": [1, 1, 1, 1]}, "expected no weights="),
     ],
 )
 def test_refusals(labels, y, options, message):

@@ -355,6 +355,20 @@ def test_a_new_kernel_is_a_class_and_a_row(kernel, words, monkeypatch):
     assert ranking.conclusion == "good is the most reliable."
 
 
+def test_options_are_one_value_or_its_fields():
+    reports, weights = {"bad": BAD, "good": GOOD}, 1 + ROWS % 3
+    intake = jgram.Intake(weights=weights, groups=ROWS // 2)
+    by_name = rank_reports(reports, LEVEL, weights=weights, groups=ROWS // 2)
+    assert rank_reports(reports, LEVEL, None, intake) == by_name
+    assert rank_reports(reports, LEVEL, intake=jgram.Intake(groups=ROWS // 2), weights=weights) == (
+        by_name
+    )
+    assert compare(BAD, GOOD, LEVEL, names=("bad", "good"), intake=intake) == by_name.pairs[0]
+    assert score(GOOD, LEVEL, None, intake) == score(GOOD, LEVEL, **vars(intake))
+    with pytest.raises(TypeError, match="'weight'"):
+        rank_reports(reports, LEVEL, weight=weights)
+
+
 # What is no ordinary input ------------------------------------------------------------------
 
 HALF = [label if row < N // 2 else None for row, label in enumerate(GOOD.tolist())]
