@@ -7,6 +7,7 @@ import pytest
 
 import jgram
 from jgram.binding import Intake, bind, bind_observations
+from jgram.data import columns
 from jgram.kernels import RBF, Delta, MultiscaleRBF
 from jgram.observed import Codes, Features, Pairs
 from jgram.report import compare, rank_reports
@@ -310,3 +311,24 @@ def test_a_report_among_the_observations_is_a_finding():
     result = bound(y={"level": LEVEL, "copy": np.array(["u", "v", "w"])[FLIPPED]})
     assert found(result, "leak") == ["the observation 'copy' is the report 'b' under another name"]
     assert found(bound(), "leak") == []
+
+
+# Reading ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [N, 30_000])
+def test_every_column_is_read_once_whatever_is_said_of_it(n, monkeypatch):
+    counted, read = [], columns._counted
+    monkeypatch.setattr(columns, "_counted", lambda values: counted.append(1) or read(values))
+    rows = np.arange(n)
+    texts = {
+        name: np.array([f"{name}{x}" for x in rows * (3 + j) % (5 + j)], object)
+        for j, name in enumerate("abcd")
+    }
+    reports = {name: texts.pop(name) for name in "ab"}
+    assert bound(reports, texts).observed.size == min(n, 420)
+    assert len(counted) == 4
+    counted.clear()
+    with pytest.raises(ValueError, match="expected labels among 'a0', got 'a1' in row 2"):
+        bound(reports, texts, classes=["a0"])
+    assert len(counted) == 4

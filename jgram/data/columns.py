@@ -557,8 +557,9 @@ def _array(data: Any, foreign: Any, name: str) -> tuple[np.ndarray, np.ndarray |
     elif isinstance(data, np.ma.MaskedArray):
         values, present = np.ma.getdata(data), ~np.ma.getmaskarray(data)
     elif isinstance(data, list | tuple):
-        examples = {type(x): x for x in data}.values()
-        nested = any(isinstance(x, list | tuple) or getattr(x, "ndim", 0) for x in examples)
+        nested = not _are_scalars(data) and any(
+            isinstance(x, list | tuple) or getattr(x, "ndim", 0) for x in data
+        )
         values = _stack(data, name) if nested else _objects(data)
     else:
         values = np.asarray(data)
@@ -615,15 +616,18 @@ def _narrow_block(values: np.ndarray, present: np.ndarray, name: str) -> np.ndar
 def _objects(values: Iterable[Any]) -> np.ndarray:
     """A 1-D object array of Python scalars, whatever the elements are."""
     values = list(values)
-    if not set(map(type, values)) <= {str, int, float, bool, type(None)}:
-        values = [None if x is np.ma.masked else _scalar(x) for x in values]
+    if not _are_scalars(values):
+        values = [
+            None if x is np.ma.masked else x.item() if getattr(x, "ndim", None) == 0 else x
+            for x in values
+        ]
     array = np.empty(len(values), object)
     array[:] = values
     return array
 
 
-def _scalar(value: Any) -> Any:
-    return value.item() if getattr(value, "ndim", None) == 0 else value
+def _are_scalars(values: Iterable[Any]) -> bool:
+    return set(map(type, values)) <= {str, int, float, bool, type(None)}
 
 
 def _holds_lists(values: np.ndarray) -> bool:
