@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["curve_figure", "figure", "images_figure", "intervals_figure", "to_svg"]
 
 MOST_MARKS = 40
-MARK, SOFT, TEXT, WORSE = "#0b62a4", "#8d969f", "#17202a", "#c4510b"
+MARK, SOFT, TEXT, WORSE, PAPER = "#0b62a4", "#8d969f", "#17202a", "#c4510b", "#ffffff"
 _SIZE = 12  # of letters
 _MOST_POINTS = 500  # of a curve
 _LINE = 48  # characters of a title's line
@@ -86,8 +86,7 @@ def intervals_figure(
     title: str,
     absent: str,
     percent: bool = False,
-    hollow: Sequence[bool] | None = None,
-    colours: Sequence[str] | None = None,
+    marks: Sequence[tuple[str, str]] | None = None,
     ends: Sequence[float] = (),
 ) -> "Figure":
     """Values with their intervals, a row each, its name above it: all of the width is for numbers.
@@ -99,8 +98,7 @@ def intervals_figure(
         title: What the values are.
         absent: What stands in place of a value that is not there.
         percent: Whether they are shares.
-        hollow: ``[t]``, whether a mark is drawn hollow.
-        colours: ``[t]`` of the marks.
+        marks: ``[t]``, the colour of each, and what it is filled with.
         ends: Where lines stand across all rows, 0 and 1 of shares for example.
     """
     half, places = MOST_MARKS // 2, range(len(names))
@@ -111,12 +109,12 @@ def intervals_figure(
     for line in ends:
         axes.axvline(line, color=SOFT, lw=1.2, zorder=0)
     for row, i in enumerate(reversed(shown)):
-        colour = MARK if colours is None else colours[i]
+        colour, fill = (MARK, MARK) if marks is None else marks[i]
         value, interval = values[i], intervals[i]
         axes.annotate(
             _shortened(visible(names[i])), (0, row + 0.22), xycoords=("axes fraction", "data"),
             fontsize=_SIZE, color=TEXT, parse_math=False, zorder=1,
-            bbox={"facecolor": "#ffffff", "linewidth": 0, "pad": 1.5},
+            bbox={"facecolor": PAPER, "linewidth": 0, "pad": 1.5},
         )  # fmt: skip
         if value is None or not np.isfinite(value):
             axes.annotate(absent, (0.98, row + 0.22), xycoords=("axes fraction", "data"),
@@ -124,7 +122,6 @@ def intervals_figure(
             continue
         if interval is not None:
             axes.hlines(row, *interval, color=colour, lw=3, alpha=0.5)
-        fill = "white" if hollow is not None and hollow[i] else colour
         axes.plot(value, row, "o", color=colour, ms=7.5, mfc=fill, mew=2)
     _limit(axes, [x for x in values if x is not None and np.isfinite(x)], intervals, ends)
     axes.set_ylim(-0.4, len(shown) - 0.3)

@@ -58,7 +58,7 @@ from jgram.display import Field, Line, Shown, Table, View
 from jgram.findings import Evidence, Finding, class_counts, diagnose, relabelling
 from jgram.kernels import Kernel, describe
 from jgram.noise import FEWEST_GROUPS, grouped_noise_tests
-from jgram.plots import intervals_figure
+from jgram.plots import MARK, PAPER, intervals_figure
 from jgram.ranks import RankedPairs, rank_pairs
 from jgram.uncertainty import padded_length, uncertainties
 
@@ -414,7 +414,7 @@ class Ranking(Shown):
             [one.keeps_interval for one in self.reports],
             title=f"Keeps, beside the best report, {self.confidence:.0%} intervals that "
             "hold together" + ("; hollow: not told from noise" if any(hollow) else ""),
-            hollow=hollow,
+            marks=[(MARK, PAPER if noise else MARK) for noise in hollow],
         )
 
 

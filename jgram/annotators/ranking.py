@@ -241,7 +241,7 @@ class AnnotatorRanking(Shown):
         """The picture that ``jgram annotators --plot`` draws: a matplotlib figure."""
         readings = [getattr(one, self.by) for one in self.annotators]
         known = [one for one in readings if one is not None]
-        colours = {"better": MARK, "worse": WORSE, "unclear": SOFT}
+        colours = {"better": (MARK, MARK), "worse": (WORSE, WORSE), "unclear": (SOFT, SOFT)}
         return intervals_figure(
             [f"{one.name} · {one.answers:,} answers" for one in self.annotators],
             [one and one.value for one in readings],
@@ -249,7 +249,7 @@ class AnnotatorRanking(Shown):
             title=f"{self.by.replace('_', ' ').capitalize()}, and the mean annotator; "
             "blue: better, orange: worse than it",
             absent="only ever gives one label",
-            colours=[colours[one.standing] for one in self.annotators],
+            marks=[colours[one.standing] for one in self.annotators],
             ends=[sum(one.value for one in known) / len(known)] if known else [],
         )
 

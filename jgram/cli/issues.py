@@ -97,11 +97,10 @@ def run(
     with progress("looking for label issues", quiet=output.quiet) as bar:
         import numpy as np
 
-        from jgram.cli.images import check_images, read_images
+        from jgram.cli.images import check_images
         from jgram.cli.read import kernel_of, kinds_of, listed, read_records
         from jgram.data import read_cells
         from jgram.issues import label_issues
-        from jgram.plots import images_figure
 
         if images is not None:
             check_images(images)
@@ -145,11 +144,8 @@ def run(
         if images is not None:
             if not len(chosen):
                 raise ValueError(f"--plot: there is nothing to draw: {found.conclusion}")
-            first = records(table._replace(rows=table.rows[: max(1, min(listing.limit, 100))]))
-            beside = {name: values[: len(first)] for name, values in cells.items()}
-            places = [record["row"] for record in first]
-            found_images = read_images(images, places, read.size, image_column, beside)
-            drawing = images_figure(found_images, list(map(_title, first)))
+            shown = table._replace(rows=table.rows[: max(1, min(listing.limit, 100))])
+            drawing = _drawn(images, image_column, records(shown), read.size, cells)
     return emit(
         found,
         about,
@@ -165,6 +161,22 @@ def run(
         },
         limit=listing.limit,
     )
+
+
+def _drawn(
+    images: Path,
+    column: str | None,
+    listed: Sequence[Mapping[str, Any]],
+    size: int,
+    cells: Mapping[str, Any],
+) -> Any:
+    """The images of the rows that are listed, as a figure."""
+    from jgram.cli.images import read_images
+    from jgram.plots import images_figure
+
+    beside = {name: values[: len(listed)] for name, values in cells.items()}
+    pictures = read_images(images, [one["row"] for one in listed], size, column, beside)
+    return images_figure(pictures, list(map(_title, listed)))
 
 
 def _judge_counted(

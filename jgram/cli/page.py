@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from jgram.cli.outputs import whole_file
 from jgram.display import Table, View, conclusion_of, table_html, visible
-from jgram.plots import MARK, SOFT, TEXT, WORSE, to_svg
+from jgram.plots import MARK, PAPER, SOFT, TEXT, WORSE, to_svg
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,7 +26,7 @@ __all__ = ["write_page"]
 
 MOST_ROWS = 1000  # of a table in the page
 _TEMPLATES = Path(__file__).parent / "templates"
-_COLOURS = {MARK: "good", SOFT: "soft", TEXT: "ink", WORSE: "bad", "#ffffff": "paper"}
+_COLOURS = {MARK: "good", SOFT: "soft", TEXT: "ink", WORSE: "bad", PAPER: "paper"}
 
 
 def write_page(
