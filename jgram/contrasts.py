@@ -656,32 +656,22 @@ def _tested(part: Products, alone: Margins, others: Margins, reports: Array) -> 
     return _own_sums(part, alone, reports), jax.lax.map(one, (others, reports))
 
 
-class _OwnSums(NamedTuple):
-    """Sums over records, of the statistic and of what its moments are made of."""
-
-    statistic: Any
-    own: Any
-    own_squares: Any
-    cross: Any
-    length_squares: Any
-
-
 @jax.jit
-def _own_sums(part: Products, alone: Margins, reports: Array) -> _OwnSums:
+def _own_sums(part: Products, alone: Margins, reports: Array) -> dict[str, Array]:
     part = part._replace(groups=None)
 
-    def one(each: Any) -> _OwnSums:
+    def one(each: Any) -> dict[str, Array]:
         margins, report = each
         records = _records(part, margins, _mean, report[None])
         w, centre = records.weights, records.centre
         scale = _scale(margins)
-        return _OwnSums(
-            jnp.sum(w[:, None] * centre * records.kap * scale),
-            w @ records.own,
-            w @ records.own**2,
-            centre.T @ (w[:, None] * centre),
-            w @ (centre**2 @ scale) ** 2,
-        )
+        return {
+            "statistic": jnp.sum(w[:, None] * centre * records.kap * scale),
+            "own": w @ records.own,
+            "own_squares": w @ records.own**2,
+            "cross": centre.T @ (w[:, None] * centre),
+            "length_squares": w @ (centre**2 @ scale) ** 2,
+        }
 
     return jax.lax.map(one, (alone, reports))
 
@@ -694,15 +684,15 @@ def _scale(margins):
 def _own_p_value(spread, margins, sums):
     """P-value of ``sum_ij (H K H)_ij z_i . z_j / q`` under permutations, by a gamma law."""
     n = jnp.maximum(margins.total, 5.0)
-    cross = sums.cross * _scale(margins)
+    cross = sums["cross"] * _scale(margins)
     mean, variance = _permutation_moments(
         n,
-        (sums.own, spread * n * (n - 1) + sums.own_squares, sums.own_squares),
-        (jnp.trace(cross), jnp.sum(cross * cross.T), sums.length_squares),
+        (sums["own"], spread * n * (n - 1) + sums["own_squares"], sums["own_squares"]),
+        (jnp.trace(cross), jnp.sum(cross * cross.T), sums["length_squares"]),
     )
     usable = (margins.total >= 5) & (mean > 0) & (variance > 1e-9 * mean**2)
     mean, variance = jnp.where(usable, mean, 1.0), jnp.where(usable, variance, 1.0)
-    statistic = jnp.maximum(n * sums.statistic, 0.0)
+    statistic = jnp.maximum(n * sums["statistic"], 0.0)
     tail = jax.scipy.special.gammaincc(mean**2 / variance, statistic * mean / variance)
     return jnp.where(usable, tail, 1.0)
 
@@ -722,26 +712,13 @@ def _permutation_moments(n, first, second):
     return a * b / (n - 1), variance + own / ((n + 1) * n * (n - 1) * (n - 2) * (n - 3))
 
 
-class _LinearSums(NamedTuple):
-    """Sums over the records that a report labels, of scores ``h``, labels ``z`` and products."""
-
-    size: Any
-    scores: Any
-    labels: Any
-    paid: Any
-    scores_scores: Any
-    labels_labels: Any
-    centre: Any
-    centre_labels: Any
-    k0: Any
-    kap: Any
-
-
 @jax.jit
-def _linear_sums(part: Products, others: Margins, scorers: _Scorer, reports: Array) -> _LinearSums:
+def _linear_sums(
+    part: Products, others: Margins, scorers: _Scorer, reports: Array
+) -> dict[str, Array]:
     part = part._replace(groups=None)
 
-    def one(each: Any) -> _LinearSums:
+    def one(each: Any) -> dict[str, Array]:
         margins, scorer, report = each
         # The record's own other labels leave the scorer: reports may agree on what nobody observes.
         records = _records(part, margins, _others, report)
@@ -749,35 +726,35 @@ def _linear_sums(part: Products, others: Margins, scorers: _Scorer, reports: Arr
         z = part.z[report]
         w = part.weights * jnp.sum(z, axis=1)
         weighted = w[:, None] * z
-        return _LinearSums(
-            jnp.sum(w),
-            w @ h,
-            w @ z,
-            jnp.sum(h * weighted),
-            h.T @ (w[:, None] * h),
-            z.T @ weighted,
-            w @ records.centre,
-            records.centre.T @ weighted,
-            jnp.sum(records.k0**2),
-            jnp.sum(records.kap**2),
-        )
+        return {
+            "size": jnp.sum(w),
+            "scores": w @ h,
+            "labels": w @ z,
+            "paid": jnp.sum(h * weighted),
+            "scores_scores": h.T @ (w[:, None] * h),
+            "labels_labels": z.T @ weighted,
+            "centre": w @ records.centre,
+            "centre_labels": records.centre.T @ weighted,
+            "k0": jnp.sum(records.k0**2),
+            "kap": jnp.sum(records.kap**2),
+        }
 
     return jax.lax.map(one, (others, scorers, reports))
 
 
 def _linear_p_value(spread, others, scorer, sums):
     """P-value of the payoffs under the scorer of the other reports, by the normal law."""
-    n, size = jnp.maximum(others.total, 2.0), jnp.maximum(sums.size, 2.0)
-    statistic = sums.paid - sums.scores @ sums.labels / size
-    scores = sums.scores_scores - jnp.outer(sums.scores, sums.scores) / size
-    labels = sums.labels_labels - jnp.outer(sums.labels, sums.labels) / size
+    n, size = jnp.maximum(others.total, 2.0), jnp.maximum(sums["size"], 2.0)
+    statistic = sums["paid"] - sums["scores"] @ sums["labels"] / size
+    scores = sums["scores_scores"] - jnp.outer(sums["scores"], sums["scores"]) / size
+    labels = sums["labels_labels"] - jnp.outer(sums["labels"], sums["labels"]) / size
     variance = jnp.sum(scores * labels) / (size - 1)
     # Where the report goes with the others, i scores j and j scores i alike.
-    together = sums.centre_labels - jnp.outer(sums.centre, sums.labels) / size
+    together = sums["centre_labels"] - jnp.outer(sums["centre"], sums["labels"]) / size
     together = together / n @ jnp.real(scorer_of(scorer))
     unexplained = _unexplained(spread, scorer.gram, others.reports / n, n)
     variance = variance + unexplained * jnp.maximum(jnp.sum(together * together.T), 0.0)
-    usable = (sums.k0 > 1e-9 * sums.kap) & (variance > 0)  # not the rounding of nothing
+    usable = (sums["k0"] > 1e-9 * sums["kap"]) & (variance > 0)  # not the rounding of nothing
     tail = jax.scipy.stats.norm.sf(statistic / jnp.sqrt(jnp.where(usable, variance, 1.0)))
     return jnp.where(usable, tail, 1.0)
 
