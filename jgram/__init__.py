@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from jgram.public import *  # noqa: F403
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 
 def __getattr__(name: str) -> "Any":

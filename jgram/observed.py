@@ -186,14 +186,18 @@ class Codes(_Explicit):
         """With ``count`` more records, to be given weight 0."""
         return replace(self, codes=_pad(self.codes, self.size + count, "edge"))
 
+    def refuse_many(self, num_classes: int) -> None:
+        """Refuse a table of so many classes that memory would not hold it."""
+        if self.num_outcomes * num_classes > MOST_CELLS:
+            raise ValueError(
+                f"expected at most {MOST_CELLS:,} cells of outcomes and classes, got "
+                f"{self.num_outcomes:,} times {num_classes:,}: number both from 0 without gaps"
+            )
+
     def table(self, x_hat: Any, num_classes: int, weights: Any = None) -> Array:
         """Contingency table ``[m, d]``: int32 counts of labels, sums of weights otherwise."""
         x_hat, d = jnp.asarray(x_hat), num_classes
-        if self.num_outcomes * d > MOST_CELLS:
-            raise ValueError(
-                f"expected at most {MOST_CELLS:,} cells of outcomes and classes, got "
-                f"{self.num_outcomes:,} times {d:,}: number both from 0 without gaps"
-            )
+        self.refuse_many(d)
         if x_hat.ndim == 2:
             z = report_matrix(x_hat, d, weights, x_hat.dtype)
             return jax.ops.segment_sum(z, self.codes, num_segments=self.num_outcomes)

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 
 from jgram.arrays import Array, ArrayLike, Float, Shaped, check_lengths, infer_num_classes
 from jgram.kernels import Kernel, rbf
-from jgram.observed import Observed, countable, observe
+from jgram.observed import Codes, Observed, countable, observe
 
 __all__ = ["plugin_log_score", "plugin_score"]
 
@@ -66,6 +66,8 @@ def plugin_log_score(
     d = infer_num_classes(x_hat, num_classes)
     observed = observe(kernel, y, block_size=block_size)
     check_lengths(x_hat, observed.size, weights)
+    if isinstance(observed, Codes):
+        observed.refuse_many(d)  # before the program: JAX adds lines to errors in one
     weights = None if weights is None else countable(weights)
     return _log_score(observed, jnp.asarray(x_hat), weights, d, rank)
 

@@ -440,7 +440,9 @@ def _save(folder: Path | None, identity: str, counted: Counted) -> None:
         writer.write_table(table)
     data, place = payload.getvalue(), _place(folder, identity)
     try:
-        place.write_bytes(hashlib.blake2b(data, digest_size=_DIGEST).digest() + data)
+        place.unlink(missing_ok=True)  # a link that somebody planted there is not followed
+        with place.open("xb") as file:
+            file.write(hashlib.blake2b(data, digest_size=_DIGEST).digest() + data)
     except OSError as error:
         place.unlink(missing_ok=True)
         raise OSError(error.errno, error.strerror, str(place)) from None
