@@ -22,7 +22,7 @@ install_import_hook("jgram", "beartype.beartype")
 hypothesis.settings.register_profile("steady", max_examples=50, deadline=None)  # no timing
 hypothesis.settings.load_profile("steady")
 
-SLOW_EXAMPLES = ("jgram.simclr", "jgram.attack")
+SLOW_EXAMPLES = ("jgram.simclr", "jgram.attack", "jgram.streams")
 
 
 @pytest.hookimpl(tryfirst=True)

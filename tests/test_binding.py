@@ -296,7 +296,7 @@ def test_what_is_no_confidence_is_refused(confidence):
             call()
 
 
-@pytest.mark.parametrize("share", [0.4, 0.3])
+@pytest.mark.parametrize("share", [pytest.param(0.4, marks=pytest.mark.thorough), 0.3])
 def test_atoms_and_records_without_observation_keep_power(share):
     rng = np.random.default_rng(1)
     truth = rng.integers(0, D, 300)

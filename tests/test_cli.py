@@ -304,6 +304,7 @@ def test_an_abstention_is_a_class(jgram):
     assert jgram(line.replace("[well]", "pox")).exit_code == 3  # never reported
 
 
+@pytest.mark.thorough
 def test_weights_and_groups_are_columns(jgram):
     line = "rank visits.csv --report bad --report good --observation symptom --json"
     plain, weighted, grouped = (

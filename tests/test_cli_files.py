@@ -90,6 +90,7 @@ def way(request, folder, monkeypatch):
     return folder / WAYS[request.param], counted
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("options", "categories"),
     [

@@ -114,7 +114,8 @@ def assert_equal(one, two):
             assert value == two[path], path
 
 
-@pytest.mark.parametrize("missing", ["keep", pytest.param("drop", marks=pytest.mark.thorough)])
+@pytest.mark.thorough
+@pytest.mark.parametrize("missing", ["keep", "drop"])
 def test_a_ranking_of_folded_records_is_the_ranking_of_the_records(monkeypatch, missing):
     reports, y = records(6000)
     monkeypatch.setattr(binding, "FOLDED", 10**9)

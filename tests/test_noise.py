@@ -294,6 +294,7 @@ def test_records_in_groups_are_tested_by_all_signs(kind, monkeypatch):
         np.testing.assert_allclose(grouped_noise_tests(observed, found), p_values, atol=0.02)
 
 
+@pytest.mark.thorough
 def test_fewer_than_ten_groups_are_not_judged():
     rng = np.random.default_rng(1)
     truth, y, groups = grouped_data(rng, 200, 9, effect=2.0)

@@ -114,6 +114,7 @@ def test_an_impossible_last_label_is_never_reported():
     assert int(x_hat.max()) == 3
 
 
+@pytest.mark.thorough
 def test_tables_and_records_have_the_same_distribution():
     transition = jnp.array([[0.6, 0.3, 0.1], [0.2, 0.8, 0.0], [0.25, 0.25, 0.5]])
     x, draws = jnp.array([0, 0, 1, 2]), 20_000

@@ -97,6 +97,7 @@ def test_more_reports_never_reverse_a_pair():
         np.testing.assert_allclose(many.differences[np.array(kept)], few.differences, atol=1e-9)
 
 
+@pytest.mark.thorough
 def test_noise_is_never_the_most_reliable():
     for seed in range(10):
         _, found = ranked(seed, (1.0, 1.0, 1.0, 1.0, 1.0))

@@ -205,7 +205,14 @@ def agrees(ranking):
     return ranking
 
 
-@pytest.mark.parametrize("confidence", [0.8, 0.95, 0.999])
+@pytest.mark.parametrize(
+    "confidence",
+    [
+        pytest.param(0.8, marks=pytest.mark.thorough),
+        0.95,
+        pytest.param(0.999, marks=pytest.mark.thorough),
+    ],
+)
 def test_no_sentence_contradicts_its_own_table(confidence):
     for seed in range(33, 45):
         rng = np.random.default_rng(seed)
@@ -355,6 +362,7 @@ def test_a_new_kernel_is_a_class_and_a_row(kernel, words, monkeypatch):
     assert ranking.conclusion == "good is the most reliable."
 
 
+@pytest.mark.thorough
 def test_options_are_one_value_or_its_fields():
     reports, weights = {"bad": BAD, "good": GOOD}, 1 + ROWS % 3
     intake = jgram.Intake(weights=weights, groups=ROWS // 2)
@@ -453,7 +461,7 @@ def posterior(rng, truth, shares, distance):
     return odds / odds.sum(axis=1, keepdims=True)
 
 
-@pytest.mark.parametrize("groups", [None, ROWS // 4])
+@pytest.mark.parametrize("groups", [None, pytest.param(ROWS // 4, marks=pytest.mark.thorough)])
 def test_soft_reports_are_the_same_however_boldly_they_are_written(groups):
     hard = {"a": np.eye(D)[GOOD], "b": np.eye(D)[BAD]}
     labels = rank_reports({"a": GOOD, "b": BAD}, LEVEL, groups=groups)
@@ -505,6 +513,7 @@ def test_equal_posteriors_are_separated_as_often_as_the_level_says():
     assert 1 <= separated <= 16  # .997 of 150 tests at 5%
 
 
+@pytest.mark.thorough
 def test_equal_reports_of_which_one_is_renamed_are_equal_behind_a_report_of_noise():
     separated = 0
     for seed in range(12):
@@ -520,6 +529,7 @@ def test_equal_reports_of_which_one_is_renamed_are_equal_behind_a_report_of_nois
     assert separated <= 3  # 2% of such dozens hold more at a level of 5%; 8 of 12 were separated
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("labels", "y"), [([0, 1], [0.0, 1.0]), ([1, 0], ["u", "v"])])
 def test_two_records_say_nothing(labels, y):
     ranking = sound(rank_reports({"a": labels, "b": labels[::-1]}, y))

@@ -5,6 +5,7 @@ import sys
 
 PROGRAM = """
 import jax
+import pytest
 jax.config.update("jax_num_cpu_devices", 2)
 import jax.numpy as jnp
 import numpy as np
@@ -43,6 +44,7 @@ print("equal")
 """
 
 
+@pytest.mark.thorough
 def test_uneven_shards_on_two_devices():
     run = subprocess.run(
         [sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=300

@@ -31,7 +31,7 @@ def records(kernel):
 
 
 @pytest.mark.parametrize("soft", [False, True])
-@pytest.mark.parametrize("kernel", [pytest.param("delta", marks=pytest.mark.thorough), "features"])
+@pytest.mark.parametrize("kernel", ["delta", pytest.param("features", marks=pytest.mark.thorough)])
 def test_streams_say_what_memory_says(kernel, soft):
     reports, y, kernel = records(kernel)
     reports = np.eye(CLASSES)[reports] * 0.7 + 0.1 if soft else reports
@@ -69,6 +69,7 @@ def test_streams_say_what_memory_says(kernel, soft):
         assert said.bias is None or said.bias == pytest.approx(exact.bias, rel=1e-9)
 
 
+@pytest.mark.thorough
 def test_one_report_is_paired_with_itself():
     reports, y, kernel = records("delta")
     found = Stream([(reports[:1], y)], kernel, num_classes=CLASSES).judge()
