@@ -3,9 +3,10 @@
 import subprocess
 import sys
 
+import pytest
+
 PROGRAM = """
 import jax
-import pytest
 jax.config.update("jax_num_cpu_devices", 2)
 import jax.numpy as jnp
 import numpy as np
