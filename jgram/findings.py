@@ -128,7 +128,8 @@ class Evidence(NamedTuple):
         uncertainty: The report's :class:`jgram.uncertainty.Uncertainty`.
         seen: In how many of the ``d - 1`` independent ways in which ``d`` classes can differ the
             observations differ too.
-        noise_p_value: P-value of "this report has nothing to do with the observations".
+        noise_p_value: P-value of "this report has nothing to do with the observations"; ``None``
+            where that was not judged.
         confidence: Confidence level at which a report counts as told from noise.
     """
 
@@ -137,7 +138,7 @@ class Evidence(NamedTuple):
     classes: Sequence[Any]
     uncertainty: Uncertainty
     seen: float
-    noise_p_value: float
+    noise_p_value: float | None
     confidence: float = 0.95
 
 
@@ -281,7 +282,7 @@ def _near_mixture(evidence: Evidence) -> Finding | None:
 
 
 def _inside_the_noise(evidence: Evidence) -> Finding | None:
-    if evidence.noise_p_value <= 1 - evidence.confidence:
+    if evidence.noise_p_value is None or evidence.noise_p_value <= 1 - evidence.confidence:
         return None
     return Finding(
         "inside the noise",

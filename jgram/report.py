@@ -862,11 +862,12 @@ def _published(judged: _Judged, more: Sequence[Finding] = ()) -> Iterator[ScoreR
         weights=bound.weights,
         product=judged.product,
     )
+    few = _few_groups(judged.groups)
     for i, (name, labels) in enumerate(bound.reports.items()):
         found, seen, p_value = uncertain[name], 0.0, 1.0
         if judged.alone is not None:
             seen, p_value = float(judged.alone.seen[i]), float(judged.noise[i])
-        about = (found, seen, p_value, judged.confidence)
+        about = (found, seen, None if few else p_value, judged.confidence)
         findings = diagnose(Evidence(labels, bound.observed, bound.classes, *about))
         n, value = found.weights.sum(), found.log_score
         known = isfinite(value) and not any(f.level == "fatal" for f in findings)

@@ -63,6 +63,7 @@ def test_numbers_of_features_that_make_no_blocks_are_refused(size):
         mixture_features(jax.random.key(0), size, [np.eye(1), np.eye(1)], [0.5, 0.5])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("kept", "gaps"), [(True, True), (False, False)])
 def test_leaving_out_a_block_is_the_kernel_of_the_others(kept, gaps):
     reports, table = records(60)

@@ -213,6 +213,7 @@ def test_bandwidth_and_seed_are_used(jgram):
     assert one["reports"][1]["keeps_interval"] != other["reports"][1]["keeps_interval"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("name", "kernel"), [("Cosine", Cosine()), ("laplacian", Laplacian())])
 def test_a_new_kernel_is_one_row_of_the_library(jgram, monkeypatch, name, kernel):
     rows = MappingProxyType({**kernels.KERNELS, name: kernel})
@@ -501,6 +502,7 @@ def test_ranking_what_cannot_be_told_apart_exits_3(jgram):
     assert result.stderr == f"jgram: {record['conclusion']}\n"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("line", "reason"),
     [

@@ -153,6 +153,7 @@ def rows_of(path):
         return list(csv.DictReader(file))
 
 
+@pytest.mark.thorough
 def test_issues_are_the_same_whatever_the_way_in(folder, capsys, tmp_path, way):
     options = ("--report", "gaps", "--observation", "crp")
     one = run(capsys, "issues", folder / "one.csv", *options, "--out", tmp_path / "one.csv")

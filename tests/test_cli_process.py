@@ -32,6 +32,7 @@ import sys, os, signal, pathlib
 import jgram.cli.demo as demo
 from jgram.cli.show import say
 from jgram.cli.outputs import whole_file
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup has it ignored
 def run():
     {}
 demo.run = run

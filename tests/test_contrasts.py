@@ -184,6 +184,7 @@ def test_pairs_are_judged_on_the_records_that_both_label(data):
     jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-9, atol=1e-12), whole, each)
 
 
+@pytest.mark.thorough
 def test_a_report_alone_is_judged_on_the_records_that_it_labels(data):
     (x, z, _), y = data
     z = np.where(np.arange(len(z)) % 3 == 0, -1, z)
@@ -444,6 +445,7 @@ def test_single_precision(data):
     np.testing.assert_allclose(found.covariance, exact.covariance, rtol=1e-2)
 
 
+@pytest.mark.thorough
 def test_copies_of_noise_are_no_better_than_noise():
     rng, n = np.random.default_rng(0), 120
 

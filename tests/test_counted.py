@@ -127,6 +127,7 @@ def test_a_ranking_of_folded_records_is_the_ranking_of_the_records(monkeypatch, 
     assert_equal(jgram.rank_reports(reports, y, missing=missing), plain)
 
 
+@pytest.mark.thorough
 def test_counts_of_as_many_classes_as_rows_are_no_identifiers():
     labels = [f"class {k}" for k in range(25)]
     found = jgram.score(labels, labels, weights=[1000] * 25)

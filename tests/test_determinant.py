@@ -147,6 +147,7 @@ def test_small_systems_are_those_of_lapack(d):
         np.testing.assert_allclose(jax.vmap(inverse_cholesky)(positive), expected, **close)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("ours", "theirs"),
     [

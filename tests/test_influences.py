@@ -19,6 +19,7 @@ def double(name):
     return kernel, y.astype(float) if y.dtype == np.float32 else y
 
 
+@pytest.mark.thorough
 @kernels
 def test_influence_is_the_gradient_in_soft_reports(name):
     with jax.enable_x64(True):
@@ -31,6 +32,7 @@ def test_influence_is_the_gradient_in_soft_reports(name):
         assert float(jnp.mean(jnp.sum(soft * h, axis=1))) == pytest.approx(D)
 
 
+@pytest.mark.thorough
 @kernels
 def test_leaving_out_and_relabelling_one_record_is_exact(name):
     with jax.enable_x64(True):

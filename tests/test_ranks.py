@@ -68,6 +68,7 @@ def test_agrees_with_sign_flips_by_loops():
     assert np.all(np.asarray(found.last_rank) >= [1, 2, 3, 4, 5])
 
 
+@pytest.mark.thorough
 def test_values_are_least_squares():
     pairs, found = ranked(2, (0.0, 0.2, 0.4, 0.6))
     first, second = np.triu_indices(4, 1)

@@ -113,6 +113,7 @@ def test_names_codes_and_containers_score_the_same():
         assert score(labels, COLOUR).log_score == pytest.approx(expected)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("x_hat", "y", "options", "name", "words"),
     [
@@ -348,6 +349,7 @@ def test_the_default_kernel_is_chosen_once(monkeypatch):
 # Kernels of one's own -----------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("kernel", "words"), [(Cosine(), "Cosine"), (Laplacian(), "laplacian(s")])
 def test_a_new_kernel_is_a_class_and_a_row(kernel, words, monkeypatch):
     y = np.stack([np.cos(LEVEL), np.sin(LEVEL), np.ones(N)], axis=1)
@@ -385,6 +387,7 @@ NONE = [None] * N
 SWAP = np.array([1, 2, 0])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("reports", "options", "order", "conclusion", "finding"),
     [

@@ -201,6 +201,7 @@ print("equal")
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "program",
     [

@@ -77,6 +77,7 @@ def test_jit_vmap_and_loop_agree(name):
     )
 
 
+@pytest.mark.thorough
 @kernels
 def test_gradients_are_central_differences(name):
     kernel, y, _ = KERNELS[name]
@@ -132,6 +133,7 @@ def test_eager_calls_of_one_shape_compile_once(name):
     assert _pairs_gram._cache_size() == before
 
 
+@pytest.mark.thorough
 @kernels
 @settings(max_examples=5, deadline=None)
 @given(seed=st.integers(0, 2**31))
@@ -170,6 +172,7 @@ def _temporaries(function, *arguments):
     return jax.jit(function).lower(*arguments).compile().memory_analysis().temp_size_in_bytes
 
 
+@pytest.mark.thorough
 def test_memory_is_that_of_a_tile_forwards_and_backwards():
     n, d = 50_000, 10
     x_hat, y = np.zeros(n, np.int32), np.zeros((n, 8), np.float32)
