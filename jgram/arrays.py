@@ -66,8 +66,12 @@ MOST_CLASSES = 4096
 
 
 def is_concrete(*arrays: Any) -> bool:
-    """Whether the values can be looked at now (not inside ``jit``, ``vmap`` or ``grad``)."""
-    return not any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(arrays))
+    """Whether the values can be looked at now: not inside ``jit``, ``vmap`` or ``grad``, and not
+    where some are another process's."""
+    return not any(
+        isinstance(leaf, Tracer) or not getattr(leaf, "is_fully_addressable", True)
+        for leaf in jax.tree.leaves(arrays)
+    )
 
 
 @contextmanager

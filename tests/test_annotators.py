@@ -568,12 +568,14 @@ def test_a_public_crowd_is_ranked_better_than_by_agreement(shared_data):
     assert (inferred == truth).mean() > (majority_vote == truth).mean()
 
 
-def test_readings_are_drawn_with_intervals_and_answers():
-    figure = pytest.importorskip("matplotlib.figure").Figure()
-    axes = figure.subplots()
-    from jgram.plots import plot_annotators
+def test_readings_are_drawn_with_intervals_and_names_as_they_are():
+    pytest.importorskip("matplotlib")
+    from jgram.plots import intervals_figure
 
-    bounds = [(-0.5, -0.1), (np.nan, np.nan)]
-    plot_annotators(axes, ["ann", "b$b"], [-0.3, np.nan], bounds, [120, 7], average=-0.4)
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["ann  (120)", r"b\$b  (7)"]
-    assert "only ever" in axes.texts[0].get_text()
+    bounds = [(-0.5, -0.1), None]
+    figure = intervals_figure(
+        ["ann", "b$b"], [-0.3, None], bounds, title="log score", absent="none"
+    )
+    (axes,) = figure.axes
+    assert [text.get_text() for text in axes.texts] == ["b$b", "none", "ann"]
+    assert axes.collections[0].get_segments()[0][:, 0].tolist() == [-0.5, -0.1]

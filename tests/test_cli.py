@@ -740,7 +740,7 @@ def test_the_examples_in_the_help_run(examples, command):
 def test_narrow_terminals_show_all_numbers(jgram, monkeypatch, width):
     line = "rank visits.csv --report flipped --report bad --report good --observation symptom"
     whole = jgram(line).stdout
-    monkeypatch.setattr("jgram.cli.show.room", lambda: width)
+    monkeypatch.setattr("jgram.display.room", lambda: width)
     narrow = jgram(line).stdout
     table = [row for row in whole.splitlines() if row.startswith(("flipped ", "bad ", "good "))]
     numbers = re.findall(r"-?[\d.]+", " ".join(table))
