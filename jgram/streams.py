@@ -90,7 +90,14 @@ class Stream:
         (-2.7726, 40.0)
     """
 
-    groups = None
+    batches: Iterable[tuple[Any, ...]]
+    kernel: Any
+    num_classes: int
+    num_records: float
+    sums: Any
+    counts: Any
+    spread: Any
+    groups: None = None
 
     def __init__(self, batches: Iterable[tuple[Any, ...]], kernel: Any, *, num_classes: int):
         self.batches, self.kernel, self.num_classes = batches, as_kernel(kernel), num_classes
