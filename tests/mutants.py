@@ -120,7 +120,8 @@ def survives(folder: Path, module: str, seconds: float) -> bool:
     names = TESTS.get(module) or TESTS.get(module.split("/")[0]) or (module.replace("/", "_"),)
     files = [f"jgram/{module}.py", *(f"tests/test_{name}.py" for name in names)]
     # What a mutant leaves as it was is compiled once for all of them.
-    command = [sys.executable, "-m", "pytest", "-x", "-p", "no:cacheprovider", *files]
+    command = [sys.executable, "-m", "pytest", "-x", "-p", "no:cacheprovider"]
+    command += ["-m", "not slow", *files]  # thorough tests hold things too
     environment = {**os.environ, "JAX_COMPILATION_CACHE_DIR": str(folder.parent / "compiled")}
     environment["PYTHONPATH"] = str(folder)
     try:
