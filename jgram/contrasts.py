@@ -77,6 +77,10 @@ class Payoffs(NamedTuple):
         means: ``[k]``, ``a_l``.
         covariance: ``[k, k]``, of the means over samples of records.
         seen: How many of the ``d - 1`` directions between classes the observations show.
+        sureness: ``[n]``, how far what the other records say of a record depends on its class: the
+            variance of ``h_n`` over the class shares; ``None`` where the records are not kept.
+        gains: ``[n]``, what the first report would be paid more for the class that ``h_n`` favours
+            (the second one: that plus its difference); ``None`` with ``sureness``.
     """
 
     values: Float[Array, "k n"]
@@ -85,6 +89,8 @@ class Payoffs(NamedTuple):
     means: Float[Array, " k"]
     covariance: Float[Array, "k k"]
     seen: Float[Array, ""]
+    sureness: Float[Array, " n"] | None = None
+    gains: Float[Array, " n"] | None = None
 
 
 class Margins(NamedTuple):
@@ -149,12 +155,13 @@ class Products(NamedTuple):
 
 class Paid(NamedTuple):
     """What a part of the records gives payoffs: rows ``[s, k + 1, n]`` of the payoffs of ``k``
-    reports and of their differences, weights ``[s, n]``, and sums ``[s, k, d, d]`` of the centred
-    mean report times the centred reports."""
+    reports and of their differences, weights ``[s, n]``, sums ``[s, k, d, d]`` of the centred mean
+    report times the centred reports, and sureness and gains ``[s, 2, n]``."""
 
     rows: Any
     weights: Any
     crossed: Any
+    about: Any = None
 
 
 def together(found: Any, *figures: Any) -> list[Any]:
@@ -432,7 +439,12 @@ def _paid(part: Products, margins: Margins, scorers: _Scorer, shares: Array, cho
         values = jnp.einsum("nd,knd->kn", h, away)
         differences = jnp.sum(h * (z[0] - z[1 % len(z)]), axis=1)
         crossed = jnp.einsum("nd,n,kne->kde", records.centre, records.weights, away)
-        return Paid(jnp.concatenate([values, differences[None]]), records.weights, crossed)
+        mean = margins.reports / jnp.maximum(margins.total, 2.0)
+        sureness = jnp.maximum(h**2 @ mean - (h @ mean) ** 2, 0.0)
+        most = jnp.max(h, axis=1, where=mean > 0, initial=-jnp.inf)
+        gains = jnp.where(records.weights > 0, most - jnp.sum(h * z[0], axis=1), 0.0)
+        rows = jnp.concatenate([values, differences[None]])
+        return Paid(rows, records.weights, crossed, jnp.stack([sureness, gains]))
 
     return jax.lax.map(one, (margins, scorers, shares, chosen))
 
@@ -461,7 +473,10 @@ def paid_together(found: Any, chosen: Any) -> Any:
         copies = (second.own / _nonzero(second.each)) ** 2
         more = _unexplained(found.spread, scorer.gram, margins.reports / n, n) * copies * crossed
         covariance = _covariance(values, means, paid.weights, found.groups) + more / n**2
-        return Payoffs(values, paid.rows[-1], paid.weights, means, covariance, jnp.mean(means))
+        about = (None, None) if paid.about is None else paid.about
+        return Payoffs(
+            values, paid.rows[-1], paid.weights, means, covariance, jnp.mean(means), *about
+        )
 
     return jax.vmap(one)(margins, second, scorers, paid)
 
@@ -508,7 +523,7 @@ def payoffs_of_pairs(found: Products, pairs: Int[ArrayLike, "p size"]) -> Payoff
 
     def one(pair: Array) -> Payoffs:  # on its own: what its steps have in common is found once
         paid = together(found, paid_together(found, pair[None]))[0]
-        return Payoffs(*(leaf[0] for leaf in paid))
+        return jax.tree.map(lambda leaf: leaf[0], paid)
 
     with jax.default_matmul_precision("highest"):
         return jax.lax.map(one, jnp.asarray(pairs))

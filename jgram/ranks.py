@@ -18,7 +18,7 @@ from jgram.arrays import Array, ArrayLike, Bool, Float, Int, Key
 from jgram.comparisons import Retention, retention, share_degrees, sign_test, student_quantile
 from jgram.contrasts import Payoffs
 
-__all__ = ["RankedPairs", "rank_pairs"]
+__all__ = ["RankedPairs", "Ranks", "rank_pairs", "ranks_left"]
 
 
 class RankedPairs(NamedTuple):
@@ -50,6 +50,28 @@ class RankedPairs(NamedTuple):
     most_reliable: Bool[Array, " k"]
     best: Int[Array, ""]
     keeps: Retention
+
+
+class Ranks(NamedTuple):
+    """Ranks ``[k]`` that are left where some pairs have an order, the first and the last of each
+    report, and whether none is better, of those that are not noise."""
+
+    first: Int[Array, " k"]
+    last: Int[Array, " k"]
+    foremost: Bool[Array, " k"]
+
+
+def ranks_left(better: Bool[ArrayLike, "k k"], noise: Bool[ArrayLike, " k"]) -> Ranks:
+    """:class:`Ranks`, where report ``i`` is better than report ``j`` as ``better[i, j]`` says.
+
+    Example:
+        >>> ranks_left(jnp.array([[False, True], [False, False]]), jnp.zeros(2, bool)).last.tolist()
+        [1, 2]
+    """
+    better, noise = jnp.asarray(better), jnp.asarray(noise)
+    first, last = 1 + better.sum(axis=0), len(better) - better.sum(axis=1)
+    foremost = jnp.min(jnp.where(noise, len(better) + 1, first))
+    return Ranks(first, last, ~noise & (first == foremost))
 
 
 def rank_pairs(
@@ -115,19 +137,18 @@ def _rank(
     better = none.at[first, second].set(separated & (z > 0))
     better = better.at[second, first].set(separated & (z < 0))
     p_values = jnp.ones((k, k), z.dtype).at[first, second].set(p_pair).at[second, first].set(p_pair)
-    first_rank, last_rank = 1 + better.sum(axis=0), k - better.sum(axis=1)
+    ranks = ranks_left(better, noise)
     values, errors = _values(pairs, k, groups)
-    foremost = jnp.min(jnp.where(noise, k + 1, first_rank))
     best = jnp.argmax(jnp.where(noise, -jnp.inf, values))
     return RankedPairs(
         values,
         errors,
         p_values,
         better,
-        first_rank,
-        last_rank,
+        ranks.first,
+        ranks.last,
         noise,
-        ~noise & (first_rank == foremost),
+        ranks.foremost,
         best,
         _keeps(share_key, pairs, k, best, groups, confidence, draws),
     )

@@ -59,7 +59,7 @@ from jgram.findings import Evidence, Finding, class_counts, diagnose, relabellin
 from jgram.kernels import Kernel, describe
 from jgram.noise import FEWEST_GROUPS, grouped_noise_tests
 from jgram.plots import MARK, PAPER, intervals_figure
-from jgram.ranks import RankedPairs, rank_pairs
+from jgram.ranks import RankedPairs, Ranks, rank_pairs, ranks_left
 from jgram.uncertainty import padded_length, uncertainties
 
 if TYPE_CHECKING:
@@ -211,7 +211,8 @@ class PairComparison(Shown):
             and without the volume of noise; ``None`` where it is not estimable.
         p_value: Two-sided p-value of "these two reports might be swapped".
         adjusted_p_value: The same, adjusted for all pairs of the ranking.
-        separated: Whether the order of the two is told.
+        separated: Whether the observations tell the order of the two, if their errors do not
+            depend on them.
         seen: As of :class:`ScoreReport`, of the pair.
         num_records: Records that both label, or their total frequency.
         records_needed: For a pair that is not separated, how many records like these in all would
@@ -221,6 +222,8 @@ class PairComparison(Shown):
             interval at the ranking's confidence, which ``retention_interval`` includes; ``None``
             where the kernel is exact.
         log_ratio_features_error: The same of ``log_ratio``.
+        doubts: What could have turned the order, in a few words each: ``"shared errors"``. The
+            order of a pair with doubts is not told, and no report is the most reliable by it.
     """
 
     SCHEMA: ClassVar[str] = "jgram/pair/1"
@@ -237,10 +240,18 @@ class PairComparison(Shown):
     records_needed: float | None
     retention_features_error: float | None = None
     log_ratio_features_error: float | None = None
+    doubts: tuple[str, ...] = ()
+
+    @property
+    def told(self) -> bool:
+        """Whether the order is told and nothing speaks against it."""
+        return self.separated and not self.doubts
 
     @property
     def conclusion(self) -> str:
         """What the data say of the two, in one sentence."""
+        if self.separated and self.doubts:
+            return _doubted([self])
         if self.separated:
             return f"{self.better} is more reliable than {self.worse}."
         return f"The data cannot tell {self.better} and {self.worse} apart."
@@ -295,8 +306,8 @@ class Ranking(Shown):
     Attributes:
         reports: :class:`RankedReport`, best first.
         pairs: Every pair, in the order of the ranking.
-        most_reliable: Names of all reports that none is separated from as a better one, without
-            those inside the noise.
+        most_reliable: Names of all reports that none is told from as a better one, without those
+            inside the noise.
         seen: As of :class:`ScoreReport`, of the best report.
         num_classes: ``d``.
         num_records: ``n``, or the total frequency.
@@ -360,7 +371,11 @@ class Ranking(Shown):
             return "The data cannot tell any of these reports from noise."
         tail = f"; {_listed(noise)} cannot be told from noise." if noise else "."
         best = self.most_reliable
-        if not self.separated:
+        doubted = [pair for pair in self.pairs if pair.separated and pair.doubts]
+        doubted = [pair for pair in doubted if {pair.better, pair.worse} <= {*best}]
+        if doubted:
+            return _doubted(doubted)[:-1] + tail
+        if not any(pair.told for pair in self.pairs):
             return f"The data cannot tell these reports apart{tail}"
         if len(best) == 1:
             return f"{best[0]} is the most reliable{tail}"
@@ -418,6 +433,18 @@ class Ranking(Shown):
         )
 
 
+def _doubted(pairs: Sequence[PairComparison]) -> str:
+    """What is said of pairs whose order something speaks against."""
+    first, *others = pairs
+    names = f"{first.better} and {first.worse}"
+    more = f" (and of {len(others)} more pair{'s' * (len(others) != 1)})" if others else ""
+    doubts = _listed(tuple(dict.fromkeys(doubt for pair in pairs for doubt in pair.doubts)))
+    return (
+        f"The order of {names}{more} is in doubt: {first.better} is paid more, but {doubts} may be "
+        f"why; label 40 records where they differ."
+    )
+
+
 def _pairs_table(pairs: Sequence[PairComparison]) -> Table:
     """Which reports can be told apart; of a ranking, where there is room for it."""
     fields = [
@@ -437,6 +464,7 @@ def _pairs_table(pairs: Sequence[PairComparison]) -> Table:
         Field("", attrgetter("log_ratio"), keys=("log_ratio",)),
         Field("", attrgetter("num_records"), keys=("num_records",)),
         Field("", attrgetter("records_needed"), keys=("records_needed",)),
+        Field("", lambda pair: ", ".join(pair.doubts), keys=("doubts",)),
     ]  # fmt: skip
     return Table("Every pair of reports", pairs, fields, detail=len(pairs) > 1)
 
@@ -818,11 +846,8 @@ def _paired_errors(pairs: Payoffs) -> np.ndarray:
 
 def _cut(found: Payoffs, n: int) -> Payoffs:
     """Payoffs of the first ``n`` records: without the padding."""
-    return found._replace(
-        values=found.values[..., :n],
-        differences=found.differences[..., :n],
-        weights=found.weights[..., :n],
-    )
+    each = ("values", "differences", "weights", "sureness", "gains")
+    return found._replace(**{name: getattr(found, name)[..., :n] for name in each})
 
 
 class _Verdicts(NamedTuple):
@@ -912,13 +937,14 @@ def _ranking(judged: _Judged, verdicts: _Verdicts, length: int) -> Ranking:
         ),
         key=lambda pair: sorted((place[pair.better], place[pair.worse])),
     )
-    reports = tuple(_ranked(judged, ranked, published[i], i) for i in order)
+    ranks = ranks_left(_told(pairs, names), ranked.noise)
+    reports = tuple(_ranked(judged, ranked, published[i], ranks, i) for i in order)
     seen = reports[0].published.seen
     found = (*bound.findings, *_renamed(judged), *_few_groups(judged.groups), *_capped(judged))
     return Ranking(
         reports=reports,
         pairs=tuple(pairs),
-        most_reliable=tuple(names[i] for i in order if ranked.most_reliable[i]),
+        most_reliable=tuple(names[i] for i in order if ranks.foremost[i]),
         seen=seen,
         num_classes=d,
         num_records=_number(bound.observed.size if bound.weights is None else bound.weights.sum()),
@@ -927,6 +953,14 @@ def _ranking(judged: _Judged, verdicts: _Verdicts, length: int) -> Ranking:
         block_length=length,
         findings=(*found, *_apart(pairs), *_visibility(seen, d, reports)),
     )
+
+
+def _told(pairs: Sequence[PairComparison], names: Sequence[str]) -> np.ndarray:
+    """``[k, k]``, whether report ``i`` is told from report ``j`` as a better one."""
+    better = np.zeros((len(names), len(names)), bool)
+    for pair in pairs:
+        better[names.index(pair.better), names.index(pair.worse)] = pair.told
+    return better
 
 
 def _order(ranked: RankedPairs) -> list[int]:
@@ -939,7 +973,9 @@ def _order(ranked: RankedPairs) -> list[int]:
     return order
 
 
-def _ranked(judged: _Judged, ranked: RankedPairs, published: ScoreReport, i: int) -> RankedReport:
+def _ranked(
+    judged: _Judged, ranked: RankedPairs, published: ScoreReport, ranks: Ranks, i: int
+) -> RankedReport:
     ratio, interval = (None, None) if ranked.noise.all() else _share(ranked.keeps, i)
     best, shares = int(ranked.best), None
     if interval is not None and i != best:  # never against the tests that decide
@@ -954,8 +990,8 @@ def _ranked(judged: _Judged, ranked: RankedPairs, published: ScoreReport, i: int
         name=published.name,
         keeps=ratio,
         keeps_interval=interval,
-        first_rank=int(ranked.first_rank[i]),
-        last_rank=int(ranked.last_rank[i]),
+        first_rank=int(ranks.first[i]),
+        last_rank=int(ranks.last[i]),
         noise_p_value=published.noise_p_value,
         inside_noise=bool(ranked.noise[i]),
         published=published,

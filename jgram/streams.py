@@ -180,7 +180,8 @@ class Stream:
                 _published(self),
             )
         alone, pairs = (
-            Payoffs(*(leaf[part] for leaf in paid)) for part in (slice(0, k), slice(k, None))
+            jax.tree.map(lambda leaf, part=part: leaf[part], paid)
+            for part in (slice(0, k), slice(k, None))
         )
         return Judged(alone if k == 1 else pairs, alone, noise, published)
 

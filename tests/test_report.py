@@ -582,3 +582,12 @@ def test_reports_may_be_a_data_frame(frame):
     reports = {"a": truth, "b": np.where(rng.random(80) < 0.4, 1 - truth, truth)}
     y = truth + rng.normal(0, 0.3, 80)
     assert rank_reports(frame(reports), y).conclusion == rank_reports(reports, y).conclusion
+
+
+def test_an_order_in_doubt_is_not_told():
+    truth = np.arange(200) % 2
+    noisy = np.where(np.arange(200) % 7 == 0, 1 - truth, truth)
+    found = compare(noisy, truth, truth.astype(str), names=("noisy", "truth"))
+    doubted = replace(found, doubts=("shared errors",))
+    assert found.told and not doubted.told and doubted.separated
+    assert "label 40" in doubted.conclusion and "shared errors" in doubted.conclusion
