@@ -589,5 +589,5 @@ def test_an_order_in_doubt_is_not_told():
     noisy = np.where(np.arange(200) % 7 == 0, 1 - truth, truth)
     found = compare(noisy, truth, truth.astype(str), names=("noisy", "truth"))
     doubted = replace(found, doubts=("shared errors",))
-    assert found.told and not doubted.told and doubted.separated
-    assert "label 40" in doubted.conclusion and "shared errors" in doubted.conclusion
+    assert (found.told, doubted.told, doubted.separated) == (True, False, True)
+    assert re.search("label 40 .*differ", doubted.conclusion)
