@@ -1,6 +1,7 @@
 """Mixed tables: comparable columns, what is left out and why, and nothing chosen by reports."""
 
 import datetime
+import pickle
 import sys
 from decimal import Decimal
 
@@ -294,3 +295,56 @@ def test_the_order_of_records_changes_nothing():
 )
 def test_what_is_no_table_is_refused(columns, part):
     assert part in refused(prepare_table, columns)
+
+
+def fitted_table():
+    rng = np.random.default_rng(1)
+    n = 60
+    return {
+        "age": np.where(rng.random(n) < 0.2, np.nan, rng.integers(20, 60, n) / 2),
+        "large": 2**60 + rng.permutation(n),
+        "day": [f"{d}.3.2009" for d in rng.integers(1, 28, n)],
+        "moment": np.datetime64("2001-01-01") + rng.integers(0, 9, n).astype("timedelta64[h]"),
+        "sex": [None if x == "x" else x for x in rng.choice(["f", "m", "x"], n)],
+        "code": [str(x) for x in rng.choice(["1", "2", "A"], n)],
+        "many": [f"level {j}" for j in rng.permutation(np.arange(n) % 20)],
+        "note": [" ".join(rng.choice(["red", "car", "blue", "sea", "sky"], 4)) for _ in range(n)],
+        "vector": rng.normal(size=(n, 3)),
+    }
+
+
+@pytest.mark.parametrize("scale", ["rank", "standard", "none"])
+def test_what_was_found_of_some_records_prepares_any_others(scale):
+    given, kinds = fitted_table(), {"note": "text"}
+    table = pickle.loads(pickle.dumps(prepare_table(given, scale=scale, kinds=kinds)))
+    np.testing.assert_array_equal(table.points_of(given), table.points)
+    half = {name: values[:30] for name, values in given.items()}
+    np.testing.assert_allclose(table.points_of(half), table.points[:30], rtol=1e-12, atol=1e-12)
+    few = {name: values[2:4] for name, values in given.items()} | {"code": [1, 2]}
+    few["day"] = ["1.3.2009", "2.3.2009"]  # of which nobody knows alone which is the month
+    assert np.isfinite(table.points_of(few)).all()
+
+
+def test_values_that_were_not_there_lie_between_their_neighbours_or_equally_far():
+    table = prepare_table({"age": [10, 20, 40], "sex": ["f", "m", "f"]})
+    seen = table.points_of({"age": [10, 20, 40, 30, 99, None], "sex": [*"fmf", "x", None, "f"]})
+    assert seen[3, 0] == pytest.approx((seen[1, 0] + seen[2, 0]) / 2)
+    assert seen[4, 0] == seen[2, 0]
+    assert seen[5, 0] == table.points_of({"age": [20], "sex": ["f"]})[0, 0]
+    assert not seen[3:5, 1:].any()
+    linear = prepare_table({"age": [10, 20, 40]}, scale="standard").points_of({"age": [50, 30]})
+    assert linear[0, 0] - linear[1, 0] == pytest.approx(20 / np.std([10, 20, 40]))
+
+
+@pytest.mark.parametrize(
+    ("other", "part"),
+    [
+        ({"age": [1]}, "y: expected columns 'sex', got 'age'"),
+        ({"age": ["a"], "sex": ["f"]}, "age: expected numbers, got 'a' in row 0"),
+        ({"age": ["2009-05-01"], "sex": ["f"]}, "age: expected numbers, got"),
+        ({"age": [np.inf], "sex": ["f"]}, "age: expected finite numbers, got inf in row 0"),
+    ],
+)
+def test_records_of_another_kind_are_refused(other, part):
+    table = prepare_table({"age": [10, 20, 40], "sex": ["f", "m", "f"]})
+    assert part in refused(table.points_of, other)

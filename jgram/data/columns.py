@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from jgram.data.dates import moments, seconds
+from jgram.data.dates import date_order, moments, seconds
 
 __all__ = [
     "Column",
@@ -119,18 +119,24 @@ class Column:
         return codes
 
     @cached_property
-    def dated(self) -> "Column":
-        """The same with texts that are dates as dates (:mod:`jgram.data.dates`).
+    def date_order(self) -> str | None:
+        """Of texts that are dates, where their year, month and day are.
 
         Raises:
-            ValueError: Dates that can be read in two ways, or of several kinds.
+            ValueError: Dates that can be read in two ways.
         """
-        if self.kind != "text" or not self.values.size:
-            return self
+        text = self.kind == "text" and self.values.size
+        return date_order(self.factors[0], self.name) if text else None
+
+    @cached_property
+    def dated(self) -> "Column":
+        """The same with texts that are dates as dates (:mod:`jgram.data.dates`)."""
+        return self if self.date_order is None else self.as_dates(self.date_order)
+
+    def as_dates(self, order: str) -> "Column":
+        """The same with its texts as dates, year, month and day in a known order."""
         labels, inverse = self.factors
-        found = moments(labels, self.name, lambda j: self.row(np.argmax(inverse == j)))
-        if found is None:
-            return self
+        found = moments(labels, order, self.name, lambda j: self.row(np.argmax(inverse == j)))
         values, present = found[inverse], self.present.copy()
         present[present] = ~np.isnat(values)
         return Column(self.name, values[~np.isnat(values)], present, rows=self.rows)

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from jgram.data.columns import did_you_mean, read
-from jgram.data.text import find_separator, open_text, parse_cells, text_rows
+from jgram.data.delimited import find_separator, open_text, parse_cells, text_rows
 
 __all__ = [
     "Reading",

@@ -6,9 +6,8 @@ says nothing or cannot be compared is left out and named. Nothing here depends o
 can choose the observation by what it makes of theirs, and tests of reports stay valid.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from statistics import NormalDist
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -22,17 +21,19 @@ from jgram.data.columns import (
     read_table,
     show,
 )
+from jgram.data.features import Block, Category, Number, Text
 from jgram.data.labels import look_alikes
-from jgram.data.observations import hardly_repeats, numeric, refuse_numbers_as_text
-from jgram.data.texts import embed_texts
+from jgram.data.observations import hardly_repeats, refuse_numbers_as_text
 
 __all__ = ["ColumnKind", "PreparedTable", "Scale", "prepare_table"]
 
 ColumnKind = Literal["number", "category", "text", "ignore"]
 Scale = Literal["rank", "standard", "none"]
+Feature = Number | Category | Text | Block
+
+_MADE = {"category": Category.of, "text": Text.of, "block": Block.of}
 
 _FEW_LEVELS = 10  # integers of so few levels may be codes
-_MOST_LEVELS = 256  # categories of more are coded by random directions
 _TOO_MANY_LEVELS = 5000
 _MUCH_MISSING = 0.3
 _UNEVEN = 10.0  # times the median variance of an embedding's dimensions
@@ -50,6 +51,7 @@ class PreparedTable:
         table_width: How many columns of ``points`` come from the table.
         description: One line for reports.
         warnings: What was left out, and what may be meant otherwise.
+        columns: What each column that is used was found to be, by name, in the order of ``points``.
     """
 
     points: np.ndarray
@@ -57,6 +59,34 @@ class PreparedTable:
     table_width: int
     description: str
     warnings: tuple[str, ...] = ()
+    columns: Mapping[str, Feature] = field(default_factory=dict, repr=False)
+
+    def points_of(self, y: Any, *, name: str = "y") -> np.ndarray:
+        """Other records as these were prepared: ranks, levels and texts by what was found here.
+
+        A number that was not there has a score between those of its neighbours, and outside of
+        them that of the last; a category that was not there is equally far from all.
+
+        Args:
+            y: Columns as :func:`prepare_table` takes them, of the same meaning; others are passed
+                over.
+            name: What messages call the observations.
+
+        Returns:
+            ``float64 [m, k]``; of the same records ``points``.
+
+        Raises:
+            ValueError: A column that is not there, or holds values of another kind.
+
+        Example:
+            >>> table = prepare_table({"age": [30, 41, 52], "sex": ["f", "m", "f"]})
+            >>> table.points_of({"age": [41, 99], "sex": ["m", "x"]})[:, 0].round(1)
+            array([0. , 1.2])
+        """
+        given = read_table(y, name)
+        if lacking := [label for label in self.columns if label not in given]:
+            raise ValueError(f"{name}: expected columns {listing(lacking)}, got {listing(given)}")
+        return np.column_stack([found(given[label]) for label, found in self.columns.items()])
 
 
 def prepare_table(
@@ -72,7 +102,7 @@ def prepare_table(
     over ``sqrt(1 - sum p^2)``, its missing cells a category of their own. Missing numbers become
     the median, and an indicator column says where. Bools are categories, dates numbers. Texts of
     several words that hardly repeat become a block of numbers by the pieces of words they share
-    (:mod:`jgram.data.texts`). Columns that are constant, hold row numbers, or hardly repeat and
+    (:mod:`jgram.data.features`). Columns that are constant, hold row numbers, or hardly repeat and
     hold no words are left out and named. An array ``[n, k]`` is an embedding and stays as it is;
     beside columns it stays a block of its own.
 
@@ -107,12 +137,10 @@ def prepare_table(
         raise ValueError(f"{name}: expected at least one record, got none")
     columns = read_table(named, name)
     asked = _checked_kinds(kinds or {}, columns)
-    counts = {"number": 0, "category": 0}
     warnings = list(look_alikes(columns, "columns"))
-    parts: list[tuple[list[str], np.ndarray]] = []
-    blocks: list[tuple[list[str], np.ndarray]] = []
+    features: dict[str, Feature] = {}
+    points: dict[str, np.ndarray] = {}
     embedded = any(given.is_block for given in columns.values())
-    said: list[str] = []
     left_out: dict[str, str] = {}
     for label, given in columns.items():
         if asked.get(label) == "ignore":
@@ -124,38 +152,23 @@ def prepare_table(
         if reason is not None:
             left_out[label] = reason
             continue
-        if kind == "block":
-            values = numeric(given).reshape(n, -1).astype(float)
-            blocks.append((given.part_names, values))
-            said.append(f"a block of {values.shape[1]} numbers")
-            warnings += _uneven(values, given)
-            continue
-        if kind == "text":
-            values = embed_texts(given)
-            blocks.append(([f"{label}[{j}]" for j in range(values.shape[1])], values))
-            said.append(f"the texts of {label} as {values.shape[1]} numbers")
-            warnings += _much_missing(given)
-            continue
-        counts[kind] += 1
-        if kind == "number":
-            parts.append(_number(given.dated, scale))
-            warnings += [] if label in asked else _maybe_category(given)
-        else:
-            parts.append(_category(given))
-            warnings += _hardly_repeats(given)
-        warnings += _much_missing(given)
-    if not parts and not blocks:
+        features[label] = Number.of(given, scale) if kind == "number" else _MADE[kind](given)
+        points[label] = features[label](given)
+        warnings += _remarks(given, kind, points[label], asked=label in asked)
+    if not features:
         reasons = "; ".join(f"{label} {reason}" for label, reason in left_out.items())
         raise ValueError(f"{name}: expected a column that says something, got none: {reasons}")
-    warnings = [
-        f"{label} is left out: it {reason}" for label, reason in left_out.items()
-    ] + warnings
+    absent = [f"{label} is left out: it {reason}" for label, reason in left_out.items()]
+    order = sorted(features, key=lambda label: isinstance(features[label], Text | Block))
+    features = {label: features[label] for label in order}
+    widths = [len(one.names) for one in features.values() if isinstance(one, Number | Category)]
     return PreparedTable(
-        points=np.column_stack([values for _, values in (*parts, *blocks)]),
-        names=tuple(part for group, _ in (*parts, *blocks) for part in group),
-        table_width=sum(len(group) for group, _ in parts),
-        description=_describe(counts, said, scale),
-        warnings=tuple(warnings),
+        points=np.column_stack([points[label] for label in order]),
+        names=tuple(part for one in features.values() for part in one.names),
+        table_width=sum(widths),
+        description=_describe(features.values(), scale),
+        warnings=(*absent, *warnings),
+        columns=features,
     )
 
 
@@ -228,131 +241,54 @@ def _are_row_numbers(values: np.ndarray) -> bool:
     return bool(np.all(np.diff(np.sort(values)) == 1))
 
 
-# Columns ------------------------------------------------------------------------------------
-
-
-def _number(given: Column, scale: str) -> tuple[list[str], np.ndarray]:
-    """The number, and where it is missing."""
-    values, label = given.numbers, given.name
-    if values.dtype.kind not in "biufO" or (values.dtype.kind == "O" and given.kind != "number"):
-        raise ValueError(f"{label}: expected numbers, got {show(values[0])}")
-    if values.dtype.kind == "f" and not np.isfinite(values).all():
-        bad = int(np.argmin(np.isfinite(values)))
-        raise ValueError(
-            f"{label}: expected finite numbers, got {values[bad]:g} in row {given.row(bad)}: "
-            "correct it, or make it missing"
-        )
-    points = np.zeros(len(given.present))
-    points[given.present] = (
-        _normal_scores(given.factors[1]) if scale == "rank" else _centred(values)
-    )
-    if scale != "rank":
-        points[~given.present] = np.median(points[given.present])
-    if scale != "none":
-        points = _standardise(points)
-    if given.present.all():
-        return [label], points[:, None]
-    absent = _standardise((~given.present).astype(float))
-    if not points.any():  # one value, or none: where it is missing is all that it says
-        return [f"{label} missing"], absent[:, None]
-    return [label, f"{label} missing"], np.column_stack([points, absent])
-
-
-def _normal_scores(codes: np.ndarray) -> np.ndarray:
-    """``Phi^-1((rank - 1/2) / n)`` with the mean rank of ties: exact in units and monotone maps."""
-    counts = np.bincount(codes)
-    ranks = np.cumsum(counts) - (counts - 1) / 2
-    quantile = NormalDist().inv_cdf
-    return np.array([quantile((rank - 0.5) / len(codes)) for rank in ranks])[codes]
-
-
-def _centred(values: np.ndarray) -> np.ndarray:
-    """Numbers as floats around 0, taken off in their own type: no digits are lost far from 0."""
-    middle = np.sort(values)[len(values) // 2]
-    if values.dtype.kind in "iu":
-        return np.array([int(value) - int(middle) for value in values], float)
-    return np.asarray(values - middle, float)
-
-
-def _standardise(points: np.ndarray) -> np.ndarray:
-    centred = points - points.mean()
-    largest = np.abs(centred).max()
-    if largest == 0:
-        return centred
-    scaled = centred / largest  # squares of tiny numbers would vanish
-    return scaled / scaled.std()
-
-
-def _category(given: Column) -> tuple[list[str], np.ndarray]:
-    """One-hot codes of mean squared distance 2; missing cells are a category of their own."""
-    label, levels = given.name, given.factors[0]
-    names = [f"{label} = {level}" for level in levels]
-    codes = np.where(given.present, given.codes, len(levels))
-    if not given.present.all():
-        names.append(f"{label} missing")
-    shares = np.bincount(codes, minlength=len(names)) / len(codes)
-    spread = np.sqrt(1 - np.sum(shares**2))
-    if len(names) <= _MOST_LEVELS:
-        return names, np.eye(len(names))[codes] / spread
-    # nearly orthogonal directions: all distances between levels are equal to about 10%
-    directions = np.random.default_rng(0).choice([-1.0, 1.0], (len(names), _MOST_LEVELS))
-    names = [f"{label} [{j}]" for j in range(_MOST_LEVELS)]
-    return names, directions[codes] / np.sqrt(_MOST_LEVELS) / spread
-
-
 # Words --------------------------------------------------------------------------------------
 
 
-def _maybe_category(given: Column) -> list[str]:
-    values = given.values
-    whole = values.dtype.kind in "iu" or (values.dtype.kind == "f" and not np.any(values % 1))
-    if not whole or not 2 < len(given.factors[0]) <= _FEW_LEVELS:
-        return []
-    return [
-        f"{given.name} holds {len(given.factors[0])} whole numbers and is read as a number: "
-        f"kinds={{{given.name!r}: 'category'}} if they are codes"
-    ]
-
-
-def _hardly_repeats(given: Column) -> list[str]:
-    distinct, n = len(given.factors[0]), len(given.values)
-    few = 2 * distinct > n
-    return [f"{given.name}: {distinct} categories in {n} records hardly repeat"] if few else []
-
-
-def _much_missing(given: Column) -> list[str]:
+def _remarks(given: Column, kind: str, points: np.ndarray, *, asked: bool) -> list[str]:
+    """What may be meant otherwise."""
+    if kind == "block":
+        spread = points.std(axis=0)
+        if len(spread) < 3 or spread.max() <= np.sqrt(_UNEVEN) * float(np.median(spread)):
+            return []
+        return [
+            f"{given.part_names[int(spread.argmax())]} varies far more than the other dimensions "
+            "and decides which records are alike: rescale it, or pass the dimensions as columns of "
+            "a table"
+        ]
+    label, values, distinct = given.name, given.values, len(given.factors[0])
     share = float(np.mean(~given.present))
-    return [f"{given.name}: {share:.0%} of its values are missing"] if share > _MUCH_MISSING else []
+    found = [f"{label}: {share:.0%} of its values are missing"] if share > _MUCH_MISSING else []
+    if kind == "category" and 2 * distinct > len(values):
+        found.insert(0, f"{label}: {distinct} categories in {len(values)} records hardly repeat")
+    whole = values.dtype.kind in "iu" or (values.dtype.kind == "f" and not np.any(values % 1))
+    if kind == "number" and not asked and whole and 2 < distinct <= _FEW_LEVELS:
+        said = (
+            f"{label} holds {distinct} whole numbers and is read as a number: "
+            f"kinds={{{label!r}: 'category'}} if they are codes"
+        )
+        found.insert(0, said)
+    return found
 
 
-def _uneven(values: np.ndarray, given: Column) -> list[str]:
-    spread = values.std(axis=0)
-    middle = float(np.median(spread))
-    if values.shape[1] < 3 or not spread.max() > np.sqrt(_UNEVEN) * middle:
-        return []
-    return [
-        f"{given.part_names[int(spread.argmax())]} varies far more than the other dimensions and "
-        "decides which records are alike: rescale it, or pass the dimensions as columns of a table"
+def _describe(features: Collection[Feature], scale: str) -> str:
+    numbers = sum(isinstance(one, Number) for one in features)
+    categories = sum(isinstance(one, Category) for one in features)
+    blocks = [
+        f"a block of {len(one.names)} numbers"
+        if isinstance(one, Block)
+        else f"the texts of {one.label} as {len(one.names)} numbers"
+        for one in features
+        if isinstance(one, Block | Text)
     ]
-
-
-def _describe(counts: Mapping[str, int], blocks: Sequence[str], scale: str) -> str:
-    columns = counts["number"] + counts["category"]
+    if not numbers + categories:
+        return f"observations: {' and '.join(blocks)}, as it is; chosen without the reports"
     words = {"rank": "by rank", "standard": "standardised", "none": "as they are"}
-    kinds = [
-        _count(counts["number"], "number", "numbers"),
-        _count(counts["category"], "category", "categories"),
-    ]
-    table = f"{_count(columns, 'column', 'columns')} ({', '.join(filter(None, kinds))})"
-    table += f", {words[scale]}" if counts["number"] else ""
-    block = " and ".join(blocks)
-    if not columns:
-        return f"observations: {block}, as it is; chosen without the reports"
-    if not blocks:
-        how = "side by side and whitened"
-    else:
-        table += f", and {block}"
-        how = "columns, block and everything in equal parts"
+    kinds = [_count(numbers, "number", "numbers"), _count(categories, "category", "categories")]
+    columns = _count(numbers + categories, "column", "columns")
+    table = f"{columns} ({', '.join(filter(None, kinds))})"
+    table += f", {words[scale]}" if numbers else ""
+    table += f", and {' and '.join(blocks)}" if blocks else ""
+    how = "columns, block and everything in equal parts" if blocks else "side by side and whitened"
     return f"observations: {table}; {how}; chosen without the reports"
 
 
