@@ -267,11 +267,13 @@ def summary(results: dict[str, Any]) -> tuple[list[tuple[str, str, str]], str]:
         ),
     ]
     words = (
-        "**Better where errors can be seen, worse near a class boundary**, where no method can "
-        "tell errors from hard records and cleanlab flags more of both."
+        "**Better where errors can be seen, level near a class boundary**, where no method can "
+        "tell errors from hard records."
     )
+    apart = abs(unsure[OURS] - unsure[rival])
+    halves = sum(boundary[name]["f1"]["half"] for name in (OURS, rival))
     ahead = auroc[OURS]["mean"] - auroc[OURS]["half"] > auroc[rival]["mean"]
-    return numbers, verdict(words, ahead, unsure[OURS] < unsure[rival])
+    return numbers, verdict(words, ahead, apart < halves)
 
 
 def by_method(records: list[dict[str, Any]], methods: list[str]) -> dict[str, Any]:
