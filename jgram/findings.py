@@ -1,25 +1,21 @@
 """Findings: what stands between a score and a decision, each with its number and what to do."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-import jax
 import numpy as np
 
 from jgram.arrays import float64
 from jgram.determinant import default_tolerance
-from jgram.kernels import Kernel
 from jgram.observed import Features, Mapped, Observed
-from jgram.uncertainty import Uncertainty, compare_plugin, uncertainties
+from jgram.uncertainty import Uncertainty
 
 __all__ = [
     "FINDINGS",
     "Evidence",
     "Finding",
-    "IndependenceCheck",
     "class_counts",
-    "conditional_independence",
     "diagnose",
     "relabelling",
     "structural_zero",
@@ -354,102 +350,3 @@ def relabelling(
         "the score cannot see a swap of class names: check which naming is right",
         agree,
     )
-
-
-@dataclass(frozen=True)
-class IndependenceCheck:
-    """Whether two reports compare alike through different observations or kernels.
-
-    If reports and observations are independent given the truth, the log ratio of two reports is
-    ``2 log |det Q_a / det Q_b|`` through *every* observation and kernel: a difference beyond
-    sampling error shows that they are not.
-
-    Attributes:
-        log_ratios: The log ratio through each observation or kernel, by its name.
-        standard_errors: Standard errors of the log ratios.
-        statistic: Wald statistic of their equality, chi-square under independence.
-        degrees_of_freedom: Number of log ratios less one.
-        p_value: Small where conditional independence fails.
-    """
-
-    log_ratios: dict[str, float]
-    standard_errors: dict[str, float]
-    statistic: float
-    degrees_of_freedom: int
-    p_value: float
-
-    def finding(self, confidence: float = 0.95) -> Finding:
-        """The check in words, at a confidence level."""
-        values = ", ".join(f"{name} {value:+.2f}" for name, value in self.log_ratios.items())
-        if self.p_value > 1 - confidence:
-            return Finding(
-                "conditional independence",
-                "note",
-                f"the log ratio is the same through every observation within sampling error "
-                f"({values}; p = {self.p_value:.2f})",
-                "no sign against the model; this does not prove it",
-                self.p_value,
-            )
-        return Finding(
-            "conditional independence",
-            "warning",
-            f"the log ratio differs with the observation beyond sampling error ({values}; "
-            f"p = {self.p_value:.2g})",
-            "reports and observations share causes besides the truth: the ranking may be an "
-            "artefact of the observation",
-            self.p_value,
-        )
-
-
-def conditional_independence(
-    first: Any,
-    second: Any,
-    observations: Mapping[str, tuple[Any, Kernel | str]],
-    *,
-    num_classes: int | None = None,
-) -> IndependenceCheck:
-    """Test that two reports compare alike through several observations or kernels.
-
-    Args:
-        first: Labels ``[n]``.
-        second: Labels ``[n]`` of the same records.
-        observations: Name to ``(y, kernel)``, at least two, all of the same records.
-        num_classes: ``d``.
-
-    Returns:
-        An :class:`IndependenceCheck`.
-
-    Raises:
-        ValueError: Fewer than two observations, or a report that scores ``-inf`` through one.
-
-    Example:
-        >>> from jgram.kernels import Delta
-        >>> rng = np.random.default_rng(0)
-        >>> x = rng.integers(0, 2, 2000)
-        >>> flip = lambda share: np.where(rng.random(2000) < share, 1 - x, x)
-        >>> sources = {name: (flip(0.2), Delta(2)) for name in ("left", "right")}
-        >>> conditional_independence(x, flip(0.1), sources).degrees_of_freedom
-        1
-
-    Reference: Proposition 4.3 (experiment agnosticism) of *Data Reliability Scoring*.
-    """
-    if len(observations) < 2:
-        raise ValueError(f"expected two observations or more, got {len(observations)}")
-    ratios, errors, parts = {}, {}, []
-    for name, (y, kernel) in observations.items():
-        found = uncertainties({"a": first, "b": second}, y, kernel, num_classes=num_classes)
-        for report in found.values():
-            if not np.isfinite(report.log_score):
-                raise ValueError(f"expected finite log scores, got -inf through {name!r}")
-        comparison = compare_plugin(found["a"], found["b"])
-        ratios[name], errors[name] = comparison.log_ratio, comparison.standard_error
-        parts.append(found["a"].contributions - found["b"].contributions)
-    paired = np.stack(parts).astype(np.float64)
-    covariance = np.cov(paired) / paired.shape[1]
-    contrast = np.eye(len(ratios))[1:] - np.eye(len(ratios))[0]
-    difference = contrast @ np.array(list(ratios.values()))
-    spread = contrast @ covariance @ contrast.T
-    statistic = float(difference @ np.linalg.pinv(spread, hermitian=True) @ difference)
-    degrees = len(ratios) - 1
-    p_value = float(jax.scipy.special.gammaincc(degrees / 2.0, statistic / 2.0))
-    return IndependenceCheck(ratios, errors, statistic, degrees, p_value)

@@ -32,6 +32,14 @@ from jgram.approximation import (
     shortfall,
 )
 from jgram.arrays import Array, Key, float64
+from jgram.assumptions import (
+    breakdown_share,
+    disagreement_test,
+    instruments,
+    leaning,
+    record_weighted,
+    turning,
+)
 from jgram.binding import AS_GIVEN, Bound, Intake, bind, with_features
 from jgram.comparisons import (
     ESTIMABLE,
@@ -198,6 +206,22 @@ class ScoreReport(Shown):
 
 
 @dataclass(frozen=True)
+class StratumKeeps:
+    """What the worse report of a pair keeps where the observations are about as sure.
+
+    Attributes:
+        share: Of the records.
+        keeps: Payoff of the worse report over that of the better one; ``None`` where that is not
+            above 0.
+        standard_error: Of ``keeps``.
+    """
+
+    share: float
+    keeps: float | None
+    standard_error: float | None
+
+
+@dataclass(frozen=True)
 class PairComparison(Shown):
     """Two reports of the same records, compared at their own midpoint.
 
@@ -224,6 +248,15 @@ class PairComparison(Shown):
         log_ratio_features_error: The same of ``log_ratio``.
         doubts: What could have turned the order, in a few words each: ``"shared errors"``. The
             order of a pair with doubts is not told, and no report is the most reliable by it.
+        strata: Four quarters of the records, from the least sure by the observations to the surest.
+        disagreement_p_value: P-value of "the two and the observations share nothing but the truth"
+            (:func:`jgram.assumptions.disagreement_test`); ``None`` where it is not tested.
+        alike: Whether every record weighs alike, because that p-value is small: payoffs weigh a
+            record by how sure the observations are of it.
+        leaning: Errors that lean that many to 1 to what the observations show would explain the
+            whole difference (:func:`jgram.assumptions.leaning`); ``None`` where not separated.
+        breakdown_share: The smallest share of records that, rewritten with knowledge of the
+            observations, overturns the order; ``None`` where not separated, or none does.
     """
 
     SCHEMA: ClassVar[str] = "jgram/pair/1"
@@ -241,6 +274,11 @@ class PairComparison(Shown):
     retention_features_error: float | None = None
     log_ratio_features_error: float | None = None
     doubts: tuple[str, ...] = ()
+    strata: tuple[StratumKeeps, ...] = ()
+    disagreement_p_value: float | None = None
+    alike: bool = False
+    leaning: float | None = None
+    breakdown_share: float | None = None
 
     @property
     def told(self) -> bool:
@@ -415,7 +453,7 @@ class Ranking(Shown):
             ),
             *_ranking_findings(self),
             *(Line(line, "aside") for line in self.undecided),
-            *([_pairs_table(self.pairs)] if several else []),
+            *([_pairs_table(self.pairs)] if several else map(_overturned, self.pairs)),
             Line(self.conclusion, "conclusion"),
         ]
 
@@ -445,6 +483,19 @@ def _doubted(pairs: Sequence[PairComparison]) -> str:
     )
 
 
+def _overturned(pair: PairComparison) -> Line:
+    """What would explain the order of a pair, or nothing."""
+    if pair.leaning is None:
+        return Line()
+    text = (
+        f"errors that lean {pair.leaning:.1f} to 1 to what the observations show would explain "
+        "this order"
+    )
+    if pair.breakdown_share is not None:
+        text += f"; rewriting {pair.breakdown_share:.1%} of the records would overturn it"
+    return Line(text, "aside")
+
+
 def _pairs_table(pairs: Sequence[PairComparison]) -> Table:
     """Which reports can be told apart; of a ranking, where there is room for it."""
     fields = [
@@ -465,6 +516,12 @@ def _pairs_table(pairs: Sequence[PairComparison]) -> Table:
         Field("", attrgetter("num_records"), keys=("num_records",)),
         Field("", attrgetter("records_needed"), keys=("records_needed",)),
         Field("", lambda pair: ", ".join(pair.doubts), keys=("doubts",)),
+        Field("p of\nindependence", attrgetter("disagreement_p_value"), display.p_value,
+              ("disagreement_p_value",)),
+        Field("errors lean,\nto explain it", attrgetter("leaning"),
+              lambda value: "" if value is None else f"{value:.1f} to 1", ("leaning",)),
+        Field("rewritten,\nto overturn it", attrgetter("breakdown_share"),
+              lambda value: "" if value is None else f"{value:.1%}", ("breakdown_share",)),
     ]  # fmt: skip
     return Table("Every pair of reports", pairs, fields, detail=len(pairs) > 1)
 
@@ -643,11 +700,11 @@ def rank_reports(
             "labels in classes="
         )
     with float64():
-        judged = _with_enough_features(judged)
+        judged, questions = _questioned(_with_enough_features(judged))
         key = jax.random.key(0) if key is None else key
         found = _verdicts(key, judged.pairs, judged.noise, judged.groups, confidence)
         verdicts = jax.device_get(found)
-    return _ranking(judged, verdicts, length)
+    return _ranking(judged, verdicts, questions, length)
 
 
 def compare(
@@ -834,6 +891,51 @@ def _with_enough_features(judged: _Judged) -> _Judged:
     return judged._replace(pairs=pairs._replace(covariance=pairs.covariance + added))
 
 
+class _Question(NamedTuple):
+    """What could be wrong with the order of a pair (:mod:`jgram.assumptions`)."""
+
+    p_value: float | None = None
+    alike: bool = False
+    flattered: bool = False  # the payoffs say the same, which may be what flatters a report
+    strata: tuple[Any, ...] = ()
+
+
+def _questioned(judged: _Judged) -> tuple[_Judged, list[_Question]]:
+    """Pairs that share more than the truth with every record weighing alike, and why."""
+    pairs, labels, groups = judged.pairs, judged.aligned.reports, judged.groups
+    each = [jax.tree.map(lambda leaf, p=p: leaf[p], pairs) for p in range(len(pairs.means))]
+    if pairs.sureness is None or labels.ndim > 2:
+        return judged, [_Question()] * len(each)
+    observed, d = judged.bound.observed, len(judged.bound.classes)
+    w = np.ones(observed.size) if judged.bound.weights is None else judged.bound.weights
+    rows, functions = instruments(observed, w, d + 8)
+    near = None if groups is None else groups[rows]
+    tests, weighted, strata = [], [], []
+    for (i, j), paid in zip(zip(*np.triu_indices(len(labels), 1), strict=True), each, strict=True):
+        own = paid.weights[rows]
+        found = disagreement_test(labels[i][rows], labels[j][rows], functions, own, near)
+        scale = paid.weights.sum() / max(own.sum(), 1e-300)
+        tests.append(found._replace(excess=found.excess * scale))
+        alike, kept = record_weighted(paid, groups)
+        weighted.append(alike)
+        strata.append(tuple(kept))
+    same = jax.tree.map(lambda *leaves: np.stack(leaves), *weighted)
+    signed = jax.vmap(sign_test, (0, 0, None))
+    z, before = (
+        np.asarray(signed(one.differences, one.weights, groups)[0]) for one in (same, pairs)
+    )
+    turned = turning(tests, z, 1 - judged.confidence)
+    flattered = turned & (before * np.sign(z) >= normal_quantile(judged.confidence))
+    pairs = jax.tree.map(
+        lambda new, old: np.where(turned.reshape(-1, *[1] * (np.ndim(old) - 1)), new, old),
+        same,
+        pairs,
+    )
+    questions = map(_Question, (one.p_value for one in tests), turned.tolist(), flattered.tolist(),
+                    strata)  # fmt: skip
+    return judged._replace(pairs=pairs), list(questions)
+
+
 def _num_features(judged: _Judged) -> int:
     return 2 * len(judged.bound.observed.kernel.frequencies)
 
@@ -926,13 +1028,15 @@ def _number(value: Any) -> int | float:
     return int(value) if float(value).is_integer() else float(value)
 
 
-def _ranking(judged: _Judged, verdicts: _Verdicts, length: int) -> Ranking:
+def _ranking(
+    judged: _Judged, verdicts: _Verdicts, questions: Sequence[_Question], length: int
+) -> Ranking:
     bound, d, ranked = judged.bound, len(judged.bound.classes), verdicts.ranked
     names, published, order = list(bound.reports), list(_published(judged)), _order(ranked)
     place = {names[i]: position for position, i in enumerate(order)}
     pairs = sorted(
         (
-            _pair(judged, verdicts, number, int(i), int(j))
+            _pair(judged, verdicts, questions[number], number, int(i), int(j))
             for number, (i, j) in enumerate(zip(*np.triu_indices(len(names), 1), strict=True))
         ),
         key=lambda pair: sorted((place[pair.better], place[pair.worse])),
@@ -951,7 +1055,7 @@ def _ranking(judged: _Judged, verdicts: _Verdicts, length: int) -> Ranking:
         confidence=judged.confidence,
         observations=bound.description,
         block_length=length,
-        findings=(*found, *_apart(pairs), *_visibility(seen, d, reports)),
+        findings=(*found, *_apart(pairs), *_dependent(pairs), *_visibility(seen, d, reports)),
     )
 
 
@@ -1012,12 +1116,14 @@ def _share(found: Retention, i: int) -> tuple[float | None, tuple[float, float] 
     return float(found.ratio[i]), (float(found.lower[i]), float(found.upper[i]))
 
 
-def _pair(judged: _Judged, verdicts: _Verdicts, number: int, i: int, j: int) -> PairComparison:
+def _pair(
+    judged: _Judged, verdicts: _Verdicts, question: _Question, number: int, i: int, j: int
+) -> PairComparison:
     names, d, left = list(judged.bound.reports), len(judged.bound.classes), judged.left
     ranked, confidence = verdicts.ranked, judged.confidence
     p_value, needed = float(verdicts.p_values[number]), float(verdicts.needed[number])
     separated = bool(ranked.better[i, j] or ranked.better[j, i])
-    turned = verdicts.z[number] < 0
+    turned = bool(verdicts.z[number] < 0)
     way = slice(None, None, -1 if turned else 1)
     better, worse = (names[i], names[j])[way]
     one, two = judged.pairs.means[number][way]
@@ -1042,7 +1148,33 @@ def _pair(judged: _Judged, verdicts: _Verdicts, number: int, i: int, j: int) -> 
         records_needed=None if separated or not isfinite(needed) else needed,
         retention_features_error=half_width(ratios, confidence),
         log_ratio_features_error=half_width(logs, confidence),
+        doubts=("shared errors",) if separated and question.flattered else (),
+        strata=tuple(_kept_in(stratum, turned) for stratum in question.strata),
+        disagreement_p_value=question.p_value,
+        alike=question.alike,
+        **_overturn(judged, number, confidence, separated),
     )
+
+
+def _kept_in(stratum: Any, turned: bool) -> StratumKeeps:
+    better, worse = stratum.means[:: -1 if turned else 1]
+    if better <= 0:
+        return StratumKeeps(stratum.share, None, None)
+    return StratumKeeps(stratum.share, worse / better, stratum.error / better)
+
+
+def _overturn(
+    judged: _Judged, number: int, confidence: float, separated: bool
+) -> dict[str, float | None]:
+    """What would overturn the order of a pair that is separated."""
+    pairs = judged.pairs
+    if not separated or pairs.gains is None:
+        return {}
+    differences, w = pairs.differences[number], pairs.weights[number]
+    return {
+        "leaning": leaning(differences, w, normal_quantile(confidence)),
+        "breakdown_share": breakdown_share(differences, pairs.gains[number], w),
+    }
 
 
 def _log_ratio(one: Any, two: Any, d: int) -> Any:
@@ -1110,6 +1242,33 @@ def _apart(pairs: Sequence[PairComparison]) -> list[Finding]:
             "ranking",
         )
     ]
+
+
+def _dependent(pairs: Sequence[PairComparison]) -> list[Finding]:
+    """Pairs whose errors depend on the observations, the clearest of them in full."""
+    found = sorted((pair for pair in pairs if pair.alike), key=attrgetter("disagreement_p_value"))
+    if not found:
+        return []
+    pair, *others = found
+    kept = ", ".join(display.share(one.keeps) for one in pair.strata)
+    also = f" (and {len(others)} more pair{'s' * (len(others) != 1)})" if others else ""
+    return [
+        Finding(
+            "shared errors",
+            "warning",
+            f"errors of {pair.better} and {pair.worse}{also} depend on the observations (p "
+            f"{_p_value(pair.disagreement_p_value)}): {pair.worse} keeps {kept} of {pair.better}, "
+            "from the quarter of the records where the observations are least sure to the surest",
+            "between these reports every record weighs alike, and an order that payoffs tell too "
+            "is in doubt: have somebody label some records where they differ",
+            len(found) / len(pairs),
+            "ranking",
+        )
+    ]
+
+
+def _p_value(value: float | None) -> str:
+    return "<.001" if value is not None and value < 0.001 else f"= {value:.2g}"
 
 
 def _visibility(seen: float, d: int, reports: Sequence[RankedReport]) -> list[Finding]:
