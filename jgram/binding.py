@@ -28,7 +28,7 @@ from jgram.data.labels import Missing
 from jgram.data.observations import hardly_repeats
 from jgram.data.table import ColumnKind, Scale, is_text
 from jgram.findings import Finding
-from jgram.kernels import Delta, Kernel, RandomFeatures, describe, takes
+from jgram.kernels import Delta, Kernel, Linear, RandomFeatures, describe, takes
 from jgram.observed import Observed, Pairs, observe
 from jgram.table_kernel import TableKernel
 
@@ -49,7 +49,8 @@ RECORDS_AN_OUTCOME = 20  # of joint categories, for the delta kernel to be the d
 EXACT_RECORDS = 50_000
 """Records of a table up to which all pairs are looked at; random features beyond."""
 MOST_COPIES = 10  # records equal to one another that are taken for copies
-_OBSERVATIONS, _WEIGHTS, _GROUPS = "y", "weights", "groups"
+_OBSERVATIONS, _WEIGHTS, _GROUPS, _GOLD = "y", "weights", "groups", "gold"
+_UNOBSERVED = "evidence: every report is judged by the other reports"
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,7 @@ class Bound:
         groups: Group ``0..n-1`` of each record, or ``None``.
         rows: The rows of the input that the records come from.
         findings: About the input.
+        gold: Codes ``[n]`` of right labels, -1 where nobody looked; ``None`` without gold.
     """
 
     reports: dict[str, Any]
@@ -78,6 +80,7 @@ class Bound:
     groups: np.ndarray | None
     rows: np.ndarray
     findings: tuple[Finding, ...]
+    gold: np.ndarray | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,50 +132,61 @@ def bind(
     y: Any,
     kernel: Kernel | str | None = None,
     intake: Intake = AS_GIVEN,
+    gold: Any = None,
 ) -> Bound:
     """Check and encode reports, bind their observations, note what a user should know of both.
 
     Categories of many records are folded first to distinct records with frequencies, unless
-    records are in order of time.
+    records are in order of time. Without ``y`` nothing is observed; ``gold`` has the right labels
+    of some records.
     """
-    for taken in {_OBSERVATIONS, _WEIGHTS, _GROUPS} & set(reports):
+    for taken in {_OBSERVATIONS, _WEIGHTS, _GROUPS, _GOLD} & set(reports):
         raise ValueError(f"expected another name for the report {taken!r}: it names an argument")
-    given = {**reports, _OBSERVATIONS: y}
+    given = {**reports, **({} if y is None else {_OBSERVATIONS: y})}
     given |= {} if intake.weights is None else {_WEIGHTS: intake.weights}
     given |= {} if intake.groups is None else {_GROUPS: intake.groups}
-    rows = np.arange(check_aligned(given))
+    rows = np.arange(check_aligned({**given, **({} if gold is None else {_GOLD: gold})}))
     columns: dict[str, Any] = {
         name: read_table(data, name) if name == _OBSERVATIONS else read(data, str(name))
         for name, data in given.items()
     }
     if intake.missing == "drop":
         columns, rows = drop_missing(columns)
-    y = read_table(columns.pop(_OBSERVATIONS), _OBSERVATIONS)
+    y = None if y is None else read_table(columns.pop(_OBSERVATIONS), _OBSERVATIONS)
     frequencies = _frequencies(columns.pop(_WEIGHTS, None))
     numbers = _group_numbers(columns.pop(_GROUPS, None))
     codes, names, warnings = _encode(columns, intake, frequencies)
     records = None if frequencies is None else float(frequencies.sum())
-    chosen = _choose(y, kernel, intake.kinds, intake.scale, records)
+    known = None if gold is None else _gold_codes(read(gold, _GOLD).take(rows), codes, names)
+    if y is None:
+        chosen = _Chosen(Linear(), np.zeros((len(rows), 1)), None, _UNOBSERVED, ())
+    else:
+        chosen = _choose(y, kernel, intake.kinds, intake.scale, records)
     found = [input_finding(text) for text in (*warnings, *chosen.warnings)]
     found += [
         _missing(name, labels, frequencies) for name, labels in codes.items() if _is_missing(labels)
     ]
-    found += [leak_finding(*leak) for leak in find_leaks(codes, y)]
+    found += [leak_finding(*leak) for leak in (find_leaks(codes, y) if y is not None else ())]
     alone = numbers is None and intake.block_length == 1
-    kept = _distinct(codes, len(names), chosen) if alone else None
+    every = codes if known is None else {**codes, _GOLD: known}
+    kept = _distinct(every, len(names), chosen) if alone else None
     if kept is not None:
         frequencies = np.bincount(kept.place, frequencies).astype(np.float64)
         codes = {name: labels[kept.first] for name, labels in codes.items()}
+        known = None if known is None else known[kept.first]
         chosen, rows = chosen._replace(values=chosen.values[kept.first]), rows[kept.first]
     observed, description = _observe(chosen, intake.mesh)
-    if numbers is None:
+    if y is None:
+        description = _UNOBSERVED
+    elif numbers is None:
         continuous = isinstance(observed, Pairs) or isinstance(observed.kernel, RandomFeatures)
         if continuous and chosen.points is not None:
             numbers = _duplicates(y, chosen.points)
         found += [] if numbers is None else [_duplicated(numbers)]
     return Bound(
-        codes, names, observed, chosen.points, description, frequencies, numbers, rows, tuple(found)
-    )
+        codes, names, observed, chosen.points, description, frequencies, numbers, rows,
+        tuple(found), known,
+    )  # fmt: skip
 
 
 def bind_observations(
@@ -322,6 +336,28 @@ def _encode(
         for name, column in soft.items()
     }
     return checked, tuple(classes) if classes is not None else tuple(range(d)), ()
+
+
+def _gold_codes(gold: Column, codes: Mapping[str, np.ndarray], names: Sequence[Any]) -> np.ndarray:
+    """Codes of right labels, -1 where nobody looked."""
+    used = {names[i] for labels in codes.values() for i in np.unique(labels) if i >= 0}
+    found = encode_reports({_GOLD: gold}, classes=tuple(names), missing="keep").codes[_GOLD]
+    seen = [names[i] for i in np.unique(found) if i >= 0]
+    if not seen:
+        raise ValueError("gold: expected the right labels of some records, got none")
+    if (found >= 0).all():
+        raise ValueError(
+            f"gold: expected a column that is empty but for the records somebody checked, got a "
+            f"label for all {len(found)}: a full column is another report"
+        )
+    if len(seen) < 2:
+        raise ValueError(
+            f"gold: expected right labels of two classes or more, got {seen[0]!r} alone: have "
+            "records at random checked"
+        )
+    if other := [name for name in seen if name not in used]:
+        raise ValueError(f"gold: expected labels that a report uses, got {other[0]!r}")
+    return found
 
 
 def _frequencies(weights: Any) -> np.ndarray | None:

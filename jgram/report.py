@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil, exp, isfinite, log, log2
 from operator import attrgetter
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import jax
@@ -63,9 +64,21 @@ from jgram.contrasts import (
 )
 from jgram.data.columns import named_columns
 from jgram.display import Field, Line, Shown, Table, View
+from jgram.evidence import (
+    FEWEST_REPORTS,
+    GOLD,
+    OBSERVATIONS,
+    OTHERS,
+    Joined,
+    by_gold,
+    by_others,
+    join,
+)
 from jgram.findings import Evidence, Finding, class_counts, diagnose, relabelling
-from jgram.kernels import Kernel, describe
+from jgram.gold import accuracies
+from jgram.kernels import Delta, Kernel, Linear, describe
 from jgram.noise import FEWEST_GROUPS, grouped_noise_tests
+from jgram.observed import Features, observe
 from jgram.plots import MARK, PAPER, intervals_figure
 from jgram.ranks import RankedPairs, Ranks, rank_pairs, ranks_left
 from jgram.uncertainty import padded_length, uncertainties
@@ -83,6 +96,7 @@ __all__ = [
     "score",
 ]
 
+MOST_READINGS = 9  # that are shown where there is little room
 _NONE = (None, None)
 
 
@@ -222,6 +236,24 @@ class StratumKeeps:
 
 
 @dataclass(frozen=True)
+class PairReading:
+    """What one kind of evidence says of a pair.
+
+    Attributes:
+        kind: ``"observations"``, ``"other reports"`` or ``"gold"``.
+        keeps: What the worse report keeps of the better one, by this kind alone; ``None`` where it
+            pays neither of them enough to say.
+        keeps_interval: Interval of it, for this pair and kind alone.
+        p_value: Two-sided p-value of "these two reports might be swapped".
+    """
+
+    kind: str
+    keeps: float | None
+    keeps_interval: tuple[float, float] | None
+    p_value: float
+
+
+@dataclass(frozen=True)
 class PairComparison(Shown):
     """Two reports of the same records, compared at their own midpoint.
 
@@ -257,6 +289,7 @@ class PairComparison(Shown):
             whole difference (:func:`jgram.assumptions.leaning`); ``None`` where not separated.
         breakdown_share: The smallest share of records that, rewritten with knowledge of the
             observations, overturns the order; ``None`` where not separated, or none does.
+        readings: What every kind of evidence says alone, where there are several.
     """
 
     SCHEMA: ClassVar[str] = "jgram/pair/1"
@@ -279,6 +312,7 @@ class PairComparison(Shown):
     alike: bool = False
     leaning: float | None = None
     breakdown_share: float | None = None
+    readings: tuple[PairReading, ...] = ()
 
     @property
     def told(self) -> bool:
@@ -324,6 +358,9 @@ class RankedReport:
         keeps_features_error: What random features add to the error of ``keeps``, half an interval
             at the ranking's confidence, which ``keeps_interval`` includes; ``None`` where the
             kernel is exact.
+        accuracy: Share of right labels, from gold and all other evidence (:mod:`jgram.gold`);
+            ``None`` without gold.
+        accuracy_interval: Interval of it, for this report alone.
     """
 
     name: str
@@ -335,6 +372,8 @@ class RankedReport:
     inside_noise: bool
     published: ScoreReport
     keeps_features_error: float | None = None
+    accuracy: float | None = None
+    accuracy_interval: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -412,7 +451,7 @@ class Ranking(Shown):
         doubted = [pair for pair in self.pairs if pair.separated and pair.doubts]
         doubted = [pair for pair in doubted if {pair.better, pair.worse} <= {*best}]
         if doubted:
-            return _doubted(doubted)[:-1] + tail
+            return _doubted(doubted) + (f" {tail[2].upper()}{tail[3:]}" if noise else "")
         if not any(pair.told for pair in self.pairs):
             return f"The data cannot tell these reports apart{tail}"
         if len(best) == 1:
@@ -429,6 +468,7 @@ class Ranking(Shown):
                 _kept,
                 ("keeps", "keeps_low", "keeps_high"),
             ),
+            *self._accuracy(),
             Field("rank", attrgetter("first_rank", "last_rank"), display.between,
                   ("first_rank", "last_rank")),
             Field("p of\nnoise", attrgetter("noise_p_value"), display.p_value, ("noise_p_value",)),
@@ -437,6 +477,19 @@ class Ranking(Shown):
             Field("", lambda one: one.published.num_records, keys=("num_records",)),
         ]  # fmt: skip
         return Table("Every report, the best first", self.reports, fields)
+
+    def _accuracy(self) -> list[Field]:
+        """A column of accuracies, where gold says something of them."""
+        if self.reports[0].accuracy is None:
+            return []
+        return [
+            Field(
+                f"accuracy\n{self.confidence:.0%} interval",
+                lambda one: (one.accuracy, *(one.accuracy_interval or _NONE)),
+                display.in_brackets(".0%"),
+                ("accuracy", "accuracy_low", "accuracy_high"),
+            )
+        ]
 
     def view(self, source: Mapping[str, Any] | None = None, *, counts_scale: bool = False) -> View:
         """What was judged, the reports, what stands against the ranking, the conclusion."""
@@ -454,6 +507,7 @@ class Ranking(Shown):
             *_ranking_findings(self),
             *(Line(line, "aside") for line in self.undecided),
             *([_pairs_table(self.pairs)] if several else map(_overturned, self.pairs)),
+            *_readings_table(self.pairs),
             Line(self.conclusion, "conclusion"),
         ]
 
@@ -476,11 +530,38 @@ def _doubted(pairs: Sequence[PairComparison]) -> str:
     first, *others = pairs
     names = f"{first.better} and {first.worse}"
     more = f" (and of {len(others)} more pair{'s' * (len(others) != 1)})" if others else ""
-    doubts = _listed(tuple(dict.fromkeys(doubt for pair in pairs for doubt in pair.doubts)))
+    doubts = dict.fromkeys(doubt for pair in pairs for doubt in pair.doubts)
+    why = {
+        "shared errors": f"errors that depend on the observations may be why {first.better} is "
+        "paid more",
+        "other reports alone": "only the other reports tell it",
+    }
+    said = [why.get(doubt, doubt.replace(" against ", " and ") + " contradict each other")
+            for doubt in doubts]  # fmt: skip
     return (
-        f"The order of {names}{more} is in doubt: {first.better} is paid more, but {doubts} may be "
-        f"why; label 40 records where they differ."
+        f"The order of {names}{more} is in doubt: {'; '.join(said)}. Label 40 records at random "
+        "among those where they differ."
     )
+
+
+def _readings_table(pairs: Sequence[PairComparison]) -> list[Table]:
+    """What every kind of evidence says of every pair, where there are several kinds."""
+    rows = [(pair, one) for pair in pairs if len(pair.readings) > 1 for one in pair.readings]
+    if not rows:
+        return []
+    fields = [
+        Field("better", lambda row: row[0].better, keys=("better",), name=True),
+        Field("worse", lambda row: row[0].worse, keys=("worse",), name=True),
+        Field("by", lambda row: row[1].kind, keys=("kind",), name=True),
+        Field(
+            "worse keeps of better\ninterval of this pair",
+            lambda row: (row[1].keeps, *(row[1].keeps_interval or _NONE), None),
+            _kept,
+            ("keeps", "keeps_low", "keeps_high"),
+        ),
+        Field("p of\nno order", lambda row: row[1].p_value, display.p_value, ("p_value",)),
+    ]
+    return [Table("Every kind of evidence alone", rows, fields, detail=len(rows) > MOST_READINGS)]
 
 
 def _overturned(pair: PairComparison) -> Line:
@@ -642,26 +723,31 @@ def score(
 
 def rank_reports(
     reports: Any,
-    y: Any,
+    y: Any = None,
     kernel: Kernel | str | None = None,
     intake: Intake = AS_GIVEN,
     *,
+    gold: Any = None,
     confidence: float = 0.95,
     key: Key[Array, ""] | None = None,
     **options: Any,
 ) -> Ranking:
     """Rank reports of the same records by reliability, and say which can be told apart.
 
-    Every pair is judged at its own midpoint, on the records that both label, so that no third
-    report changes what is found of it. All statements hold together at the confidence level.
+    Every pair is judged at its own midpoint, on the records that both label, by all evidence that
+    there is: observations, the reports that are not judged (three or more), right labels of some
+    records. Kinds of evidence that agree are joined; where two contradict each other, the order is
+    in doubt (:mod:`jgram.evidence`). All statements hold together at the confidence level.
 
     Args:
         reports: Name to labels ``[n]``, all of the same ``n`` records, or a data frame of them; two
             or more. Or all soft ``[n, d]``: what they tell apart counts, not how boldly
             (:func:`jgram.alignment.align`).
-        y: Observations of these records, as in :func:`score`.
+        y: Observations of these records, as in :func:`score`; without them three or more reports
+            are judged by one another.
         kernel: ``None`` takes what fits the observations; frozen for all reports.
         intake: How both are read (:class:`jgram.Intake`).
+        gold: Right labels ``[n]`` of some records at random, missing (``None``) for all others.
         confidence: Confidence level of intervals, sets of ranks and separations.
         key: Random key of the simultaneous intervals, ``jax.random.key(0)`` unless given: they
             differ between keys in the third digit, and nothing else does.
@@ -691,7 +777,7 @@ def rank_reports(
             f"expected two reports or more to rank, got {len(reports)}: use score for one"
         )
     intake = replace(intake, **options)
-    judged, length = _judgement(reports, y, kernel, intake, confidence)
+    judged, length = _judgement(reports, y, kernel, intake, confidence, gold)
     bound = judged.bound
     if len(bound.classes) < 2:
         only = ", ".join(map(repr, bound.classes))
@@ -701,6 +787,7 @@ def rank_reports(
         )
     with float64():
         judged, questions = _questioned(_with_enough_features(judged))
+        judged = _joined(judged, y is not None)
         key = jax.random.key(0) if key is None else key
         found = _verdicts(key, judged.pairs, judged.noise, judged.groups, confidence)
         verdicts = jax.device_get(found)
@@ -758,6 +845,9 @@ class _Judged(NamedTuple):
         noise: P-values of the tests against noise.
         product: The kernel times the reports as they were given.
         left: Figures without one block of random features after the other.
+        published: Scores of reports that are judged by one another.
+        own: Payoffs by the observations alone, where there is other evidence too.
+        joined: All kinds of evidence, where there are others than observations.
     """
 
     bound: Bound
@@ -769,27 +859,38 @@ class _Judged(NamedTuple):
     noise: Any = None
     product: Any = None
     left: LeftOut | None = None
+    published: tuple[ScoreReport, ...] = ()
+    own: Payoffs | None = None
+    joined: Joined | None = None
 
 
 def _judgement(
-    reports: Mapping[str, Any], y: Any, kernel: Any, intake: Intake, confidence: float
+    reports: Mapping[str, Any],
+    y: Any,
+    kernel: Any,
+    intake: Intake,
+    confidence: float,
+    gold: Any = None,
 ) -> tuple[_Judged, int]:
     """Reports bound, aligned and judged, and how many records in order of time are one block."""
     normal_quantile(confidence)  # refuses what is no confidence
-    bound = bind(reports, y, kernel, intake)
+    if y is None and kernel is not None:
+        raise ValueError("expected y=, the observations that kernel= compares, got none")
+    bound = bind(reports, y, kernel, intake, gold)
+    judge = _judge if y is not None else _judge_by_others
     d, n, length = len(bound.classes), bound.observed.size, intake.block_length
     aligned = align(np.stack(list(bound.reports.values())), d, bound.weights)
     judged = _Judged(bound, aligned, bound.groups, confidence)
     with float64():
         if length is None:
-            length = _suggested(_judge(judged._replace(groups=None)).pairs) if d > 1 else 1
+            length = _suggested(judge(judged._replace(groups=None)).pairs) if d > 1 else 1
         if not 1 <= length <= max(n // 2, 1):
             raise ValueError(
                 f"expected block_length in 1..{n // 2}, half of the records, got {length}"
             )
         if length != 1:
             judged = judged._replace(groups=blocks(n, length))
-        return _judge(judged) if d > 1 else judged, length  # one class says nothing
+        return judge(judged) if d > 1 else judged, length  # one class says nothing
 
 
 def _renamed(judged: _Judged) -> list[Finding]:
@@ -845,6 +946,52 @@ def _judge(judged: _Judged) -> _Judged:
             bound.observed, stacked, num_classes=len(bound.classes), weights=bound.weights
         ),
     )
+
+
+def _judge_by_others(judged: _Judged) -> _Judged:
+    """Payoffs of every pair by the reports that are left, and each report by all others."""
+    bound, labels = judged.bound, judged.aligned.reports
+    if labels.ndim > 2:
+        raise ValueError("expected y= to rank soft reports, got none: give observations or labels")
+    d, rows, groups = len(bound.classes), slice(None), judged.groups
+    if len(labels) < FEWEST_REPORTS and bound.gold is not None:  # nothing but gold judges them
+        rows = np.flatnonzero(bound.gold >= 0)
+        bound = replace(bound, description=f"evidence: {len(rows)} right labels")
+        pairs = by_gold(labels, bound.gold, d, bound.weights, groups)
+        seen = [observe(Delta(d), bound.gold[rows])] * len(labels)
+        groups = None if groups is None else np.unique(groups[rows], return_inverse=True)[1]
+    else:
+        pairs, posteriors = by_others(labels, d, bound.weights, groups)
+        seen = [Features(jax.numpy.asarray(q), Linear()) for q in posteriors]
+    weights = None if bound.weights is None else bound.weights[rows]
+    published, noise = [], []
+    for name, own, observed in zip(bound.reports, labels[:, rows], seen, strict=True):
+        alone = align(own[None], d, weights)
+        part = replace(bound, reports={name: own}, observed=observed, weights=weights)
+        one = _judge(_Judged(part, alone, groups, judged.confidence))
+        published += _published(one)
+        noise.append(float(one.noise[0]))
+    found = {"pairs": pairs, "noise": np.array(noise), "published": tuple(published)}
+    return judged._replace(bound=bound, **found)
+
+
+def _joined(judged: _Judged, observed: bool) -> _Judged:
+    """All kinds of evidence together, where there are others than observations."""
+    bound, labels = judged.bound, judged.aligned.reports
+    if labels.ndim > 2:
+        return judged
+    several = len(labels) >= FEWEST_REPORTS
+    about = (len(bound.classes), bound.weights, judged.groups)
+    lead = OBSERVATIONS if observed else OTHERS if several else GOLD
+    kinds = {lead: judged.pairs}
+    if observed and several:
+        kinds[OTHERS] = by_others(labels, *about)[0]
+    if bound.gold is not None and lead != GOLD:
+        kinds[GOLD] = by_gold(labels, bound.gold, *about)
+    if [*kinds] == [OBSERVATIONS]:
+        return judged
+    joined = join(kinds, normal_quantile(judged.confidence), judged.groups)
+    return judged._replace(pairs=joined.pairs, own=judged.pairs, joined=joined)
 
 
 def _with_boldness(pairs: Payoffs, soft: np.ndarray, groups: Any) -> Payoffs:
@@ -982,6 +1129,9 @@ def _verdicts(key: Any, pairs: Payoffs, noise: Any, groups: Any, confidence: flo
 def _published(judged: _Judged, more: Sequence[Finding] = ()) -> Iterator[ScoreReport]:
     """The published score of each report, how much of it is not noise, and what to know of it."""
     bound, d = judged.bound, len(judged.bound.classes)
+    if judged.published:
+        yield from judged.published
+        return
     uncertain = uncertainties(
         bound.reports,
         bound.observed,
@@ -1042,7 +1192,10 @@ def _ranking(
         key=lambda pair: sorted((place[pair.better], place[pair.worse])),
     )
     ranks = ranks_left(_told(pairs, names), ranked.noise)
-    reports = tuple(_ranked(judged, ranked, published[i], ranks, i) for i in order)
+    known = _accuracies(judged)
+    reports = tuple(
+        replace(_ranked(judged, ranked, published[i], ranks, i), **known[i]) for i in order
+    )
     seen = reports[0].published.seen
     found = (*bound.findings, *_renamed(judged), *_few_groups(judged.groups), *_capped(judged))
     return Ranking(
@@ -1065,6 +1218,28 @@ def _told(pairs: Sequence[PairComparison], names: Sequence[str]) -> np.ndarray:
     for pair in pairs:
         better[names.index(pair.better), names.index(pair.worse)] = pair.told
     return better
+
+
+def _accuracies(judged: _Judged) -> list[dict[str, Any]]:
+    """Accuracies of all reports, where there is gold."""
+    labels, gold, joined = judged.aligned.reports, judged.bound.gold, judged.joined
+    if gold is None or joined is None:
+        return [{}] * len(labels)
+    rows = np.flatnonzero(gold >= 0)
+    part = labels[:, rows]
+    right = np.where(part < 0, np.nan, part == gold[rows])
+    weights = None if judged.bound.weights is None else judged.bound.weights[rows]
+    first, second = np.triu_indices(len(labels), 1)
+    others = [np.nan_to_num(values) for kind, values in joined.contrasts.items() if kind != GOLD]
+    reading = np.zeros(len(labels))
+    for values in others:
+        np.add.at(reading, first, values)
+        np.subtract.at(reading, second, values)
+    found = accuracies(right, reading, weights, confidence=judged.confidence)
+    return [
+        {"accuracy": float(mean), "accuracy_interval": (float(low), float(high))}
+        for mean, low, high in zip(found.mean, found.low, found.high, strict=True)
+    ]
 
 
 def _order(ranked: RankedPairs) -> list[int]:
@@ -1148,12 +1323,55 @@ def _pair(
         records_needed=None if separated or not isfinite(needed) else needed,
         retention_features_error=half_width(ratios, confidence),
         log_ratio_features_error=half_width(logs, confidence),
-        doubts=("shared errors",) if separated and question.flattered else (),
+        doubts=_doubts(judged.joined, question, number, turned) if separated else (),
+        readings=_readings(judged.joined, number, turned, confidence),
         strata=tuple(_kept_in(stratum, turned) for stratum in question.strata),
         disagreement_p_value=question.p_value,
         alike=question.alike,
         **_overturn(judged, number, confidence, separated),
     )
+
+
+def _doubts(
+    joined: Joined | None, question: _Question, number: int, turned: bool
+) -> tuple[str, ...]:
+    """What could have turned the order of a pair."""
+    found, agree = [], False
+    if joined is not None:
+        z = {
+            kind: (-1 if turned else 1) * values[number] / max(joined.errors[kind][number], 1e-12)
+            for kind, values in joined.contrasts.items()
+        }
+        agree = any(z[kind] > 1.96 for kind in z if kind != OBSERVATIONS)
+        if against := joined.against[number]:
+            found.append(f"{against[0]} against {against[1]}")
+        elif not isfinite(z.get(OBSERVATIONS, 0.0)) and not z.get(GOLD, -1.0) > 0:
+            found.append("other reports alone")
+    if question.flattered and not agree:
+        found.append("shared errors")
+    return tuple(found)
+
+
+def _readings(
+    joined: Joined | None, number: int, turned: bool, confidence: float
+) -> tuple[PairReading, ...]:
+    """What each kind of evidence says of a pair, by ``D`` and its error."""
+    if joined is None:
+        return ()
+    found, quantile = [], normal_quantile(confidence)
+    for kind, values in joined.contrasts.items():
+        contrast, error = values[number] * (-1 if turned else 1), joined.errors[kind][number]
+        if not isfinite(contrast):
+            found.append(PairReading(kind, None, None, 1.0))
+            continue
+        low, middle, high = (
+            (1 - part / 2) / (1 + part / 2) if part > -2 else float("inf")
+            for part in (contrast + quantile * error, contrast, contrast - quantile * error)
+        )
+        p_value = 2 * NormalDist().cdf(-abs(contrast) / max(error, 1e-12))
+        bounded = (float(low), float(high)) if isfinite(high) else None
+        found.append(PairReading(kind, float(middle), bounded, float(p_value)))
+    return tuple(found)
 
 
 def _kept_in(stratum: Any, turned: bool) -> StratumKeeps:
@@ -1188,7 +1406,7 @@ def _capped(judged: _Judged) -> list[Finding]:
     if left is None:
         return []
     errors = np.sqrt(jackknife(left.means[..., 0] - left.means[..., 1]))
-    paired = _paired_errors(judged.pairs)  # with the error of the features in it
+    paired = _paired_errors(judged.own or judged.pairs)  # with the error of the features in it
     sampling = np.sqrt(np.maximum(paired**2 - errors**2, 0.0))
     short = shortfall(left, sampling)
     if short <= 1:

@@ -590,4 +590,4 @@ def test_an_order_in_doubt_is_not_told():
     found = compare(noisy, truth, truth.astype(str), names=("noisy", "truth"))
     doubted = replace(found, doubts=("shared errors",))
     assert (found.told, doubted.told, doubted.separated) == (True, False, True)
-    assert re.search("label 40 .*differ", doubted.conclusion)
+    assert re.search("Label 40 .*differ", doubted.conclusion)

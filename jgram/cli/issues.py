@@ -89,6 +89,7 @@ def run(
           --images photos --plot suspects.png
     """
     to_check, checked = checking.to_check, checking.checked
+    _ = observed.needed
     images, image_column = pictures.images, pictures.image_column
     outputs = {"--out": (listing.out, TABLES), "--checkpoint": (engine.checkpoint, ())}
     check_output(output, [source.file, checked, images], outputs)
@@ -115,14 +116,14 @@ def run(
         columns, rows = read.columns, read.rows
         labels = _answered(columns.pop(report), source.abstain)
         about = {
-            "file": str(source.file), "observations": observed.observation, "notes": read.notes,
+            "file": str(source.file), "observations": observed.columns, "notes": read.notes,
         }  # fmt: skip
         if read.counted is not None:
             return _judge_counted(report, labels, source, about, listing, output, read)
         classes = listed(source.classes, labels)
         found = label_issues(
             labels,
-            {name: columns[name] for name in observed.observation},
+            {name: columns[name] for name in observed.columns},
             kernel_of(observed.kernel, observed.bandwidth),
             name=report,
             classes=classes,
@@ -136,7 +137,7 @@ def run(
             cells = {name: np.asarray(one)[chosen].tolist() for name, one in columns.items()}
         else:
             cells = read_cells(source.file, rows[chosen].tolist(), separator=source.separator)
-        own = _beside(cells, observed.observation, report)
+        own = _beside(cells, observed.columns, report)
         answer = [] if to_check is None else [Field("", lambda _: "", keys=("right",))]
         caption = {} if to_check is None else {"caption": "Records to check by hand"}
         table = found.listing(chosen, rows[chosen], [*answer, *own], **caption)

@@ -20,6 +20,7 @@ __all__ = [
     "Confidence",
     "CountsScale",
     "Engine",
+    "Gold",
     "Inference",
     "Input",
     "Listing",
@@ -61,6 +62,13 @@ CountsScale = Annotated[
 Reports = Annotated[
     list[str],
     Option("--report", help="Column of reported labels; repeatable.", rich_help_panel="Input"),
+]
+Gold = Annotated[
+    str | None,
+    Option(
+        help="Column of right labels, empty but for some records at random that somebody checked.",
+        rich_help_panel="Input",
+    ),
 ]
 Confidence = Annotated[
     float,
@@ -114,9 +122,12 @@ class Observed:
     """Observations"""
 
     observation: Annotated[
-        list[str],
-        Option(help="Column, or block of columns, that depends on the truth; repeatable."),
-    ]
+        list[str] | None,
+        Option(
+            help="Column, or block of columns, that depends on the truth; repeatable. rank does "
+            "without, by the other reports, where there are three or more.",
+        ),
+    ] = None
     kernel: Annotated[
         str | None,
         Option(
@@ -150,6 +161,20 @@ class Observed:
     ] = False
     thousands: Annotated[str | None, Option(help="Mark that groups digits, as in 1,234.")] = None
     decimal: Annotated[str | None, Option(help="Decimal mark.", show_default=".")] = None
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the observations."""
+        return self.observation or []
+
+    @property
+    def needed(self) -> list[str]:
+        """The names of the observations, one or more."""
+        if not self.observation:
+            raise ValueError(
+                "--observation: expected a column or more that depends on the truth, got none"
+            )
+        return self.observation
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,6 @@
 """``jgram rank``: reports of the same records by reliability."""
 
-from jgram.cli.options import CountsScale, Engine, Inference, Input, Observed, Output, Reports
+from jgram.cli.options import CountsScale, Engine, Gold, Inference, Input, Observed, Output, Reports
 from jgram.cli.show import check_output, emit, progress
 
 __all__ = ["run"]
@@ -13,13 +13,18 @@ def run(
     inference: Inference,
     engine: Engine,
     output: Output,
+    gold: Gold = None,
     counts_scale: CountsScale = False,
 ) -> int:
     """Rank reports of the same records by reliability, and say which can be told apart.
 
+    Evidence is what is observed, the other reports, and right labels of some records.
+
     Examples:
 
         jgram rank visits.csv --report doctor --report coder --observation crp
+
+        jgram rank sheet.csv --report ann --report bob --report model --gold checked
 
         jgram rank employment.csv --report first --report final --observation taxes \\
           --difference --bins 4 --order month --block-length 12 --html ranking.html
@@ -33,7 +38,7 @@ def run(
         from jgram import rank_reports
         from jgram.cli.read import read_for_judging
 
-        given = read_for_judging(source, observed, report, inference, engine, bar)
+        given = read_for_judging(source, observed, report, inference, engine, bar, gold)
         key = jax.random.key(inference.seed)
         found = rank_reports(
             given.reports, given.observations, given.kernel, key=key, **given.options

@@ -46,7 +46,7 @@ class Given(NamedTuple):
     """What the library judges: its arguments, and a record of where they came from."""
 
     reports: dict[str, Any]
-    observations: dict[str, Any]
+    observations: dict[str, Any] | None
     kernel: Any
     options: dict[str, Any]
     source: dict[str, Any]
@@ -97,6 +97,7 @@ def read_for_judging(
     inference: Inference,
     engine: Engine,
     progress: Callable[[int, int], None],
+    gold: str | None = None,
 ) -> Given:
     """All that score and rank hand to the library."""
     length, order = inference.block_length, inference.order
@@ -105,9 +106,10 @@ def read_for_judging(
             "--block-length: expected --order, the column that puts the records in order of "
             "time, got none"
         )
-    others = [name for name in (inference.weight, inference.group) if name]
+    others = [name for name in (inference.weight, inference.group, gold) if name]
+    whole = "--gold" if gold else None if observed.columns else "no --observation"
     columns, _, notes, _, counted, _ = read_records(
-        source, observed, reports, engine, progress, order=order, others=others
+        source, observed, reports, engine, progress, order=order, others=others, whole=whole
     )
     labels = {name: columns[name] for name in reports}
     weights = columns[inference.weight] if inference.weight else None
@@ -127,15 +129,16 @@ def read_for_judging(
         "kinds": kinds_of(observed.kind),
         "scale": observed.scale.value,
         "block_length": length if length or order else 1,
+        **({"gold": columns[gold]} if gold else {}),
     }
     about = {
         "file": str(source.file),
-        "observations": observed.observation,
+        "observations": observed.columns,
         "seed": inference.seed,
         "notes": notes,
     }
     kernel = kernel_of(observed.kernel, observed.bandwidth) if counted is None else "delta"
-    observations = {name: columns[name] for name in observed.observation}
+    observations = {name: columns[name] for name in observed.columns} or None
     return Given(labels, observations, kernel, options, about)
 
 
@@ -165,7 +168,7 @@ def read_records(
         others: Columns that are neither reports nor observations.
         whole: An option that takes the records themselves, if one is given.
     """
-    named = [*reports, *observed.observation]
+    named = [*reports, *observed.columns]
     if twice := next((name for name in named if named.count(name) > 1), None):
         raise ValueError(f"expected distinct columns, got {twice} twice")
     asked = whole or ("--order" if order else _takes_records(observed))
@@ -180,7 +183,8 @@ def read_records(
         found = _read_counted(source, observed, reports, wanted, engine, progress)
         if found is not None:
             return found
-    return _read_whole(source, observed, wanted, order, others)
+    keep = whole == "--gold"  # the library drops records, but not those without gold
+    return _read_whole(source, observed, wanted, order, others, keep=keep)
 
 
 def is_large(source: Path) -> bool:
@@ -241,7 +245,7 @@ def _read_counted(
     if counted.dropped:
         notes.insert(0, f"dropped {counted.dropped} of {total} records that lack a value")
     columns: dict[str, Any] = counted.table()
-    observations = {name: columns[name] for name in observed.observation}
+    observations = {name: columns[name] for name in observed.columns}
     for name in set(observations) & set(reading.edges):
         columns[name] = observations[name] = observations[name].astype(str).astype(object)
     gaps = any(value is None for values in observations.values() for value in values)
@@ -256,7 +260,7 @@ def _read_counted(
 
 def _has_numbers(file: Any, reading: Reading, observed: Observed) -> bool:
     """Whether an observation is numbers or dates, by the first records of a file."""
-    first = next(batches(file, replace(reading, names=tuple(observed.observation))), {})
+    first = next(batches(file, replace(reading, names=tuple(observed.columns))), {})
     for name, values in first.items():
         cells = parsed(values, name, reading) if isinstance(values, list) else values
         if read(cells, name).measured:
@@ -293,7 +297,7 @@ def _with_bins(
 ) -> tuple[Reading, list[str]]:
     """Numbers to put into bins, cut at quantiles of a sample of all records."""
     wanted = dict.fromkeys(reports, observed.bins)
-    wanted |= dict.fromkeys(observed.observation, observed.observation_bins or observed.bins)
+    wanted |= dict.fromkeys(observed.columns, observed.observation_bins or observed.bins)
     bins = {name: number for name, number in wanted.items() if number}
     if not bins:
         return reading, []
@@ -314,6 +318,8 @@ def _read_whole(
     wanted: Sequence[str],
     order: str | None,
     others: Sequence[str],
+    *,
+    keep: bool = False,
 ) -> Prepared:
     """Records, in the order of a column if one is named."""
     from jgram.kernels import takes
@@ -329,8 +335,8 @@ def _read_whole(
     takes_numbers = observed.kernel is not None and takes(observed.kernel) != "categorical"
     return prepare(
         columns,
-        observed.observation,
-        drop=source.missing is Missing.DROP,
+        observed.columns,
+        drop=source.missing is Missing.DROP and not keep,
         others=others,
         changes=observed.difference,
         bins=observed.bins,

@@ -27,6 +27,7 @@ def run(
     """
     if len(report) != 1:
         raise ValueError("expected one --report to score; rank takes several")
+    _ = observed.needed
     check_output(output, [source.file], {"--checkpoint": (engine.checkpoint, ())})
     with progress("scoring", quiet=output.quiet) as bar:
         from jgram import score

@@ -1,0 +1,320 @@
+"""Evidence of several kinds for the same pair: observations, the other reports, gold for some rows.
+
+Each kind gives every pair the same reading, payoffs (:mod:`jgram.contrasts`), with another ``y``:
+
+- **the other reports**: the posterior of the truth by all reports but the two, ``y = q_(-ij)``,
+  ``log q_(-ij)[s] = log pi[s] + sum_(l != i, j) log C_l[s, x_l]``, under the linear kernel. ``pi``
+  and the channels ``C_l`` are fitted to all reports (:mod:`jgram.annotators.posterior`); swapping
+  the two leaves ``q_(-ij)`` as it is, so that the test of a pair stays exact. Copies of either
+  are left out with it;
+- **gold**: the right labels of some records, under the delta kernel.
+
+With ``D = (a - b) / m`` the relative contrast of a pair, ``m`` the mean of ``a`` and ``b``, and
+``V`` its variance, kinds are joined record by record: payoffs over ``m``, weighted by ``1/V``. A
+kind that pays neither report three standard errors more than noise abstains. Kinds *contradict*
+each other where their intervals of ``D`` are disjoint: then something is shared that should not be,
+and nothing here says by whom.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jgram.annotators.posterior import fit, majority
+from jgram.arrays import Bool, Float, Int, float64
+from jgram.assumptions import mean_covariance
+from jgram.comparisons import ESTIMABLE
+from jgram.contrasts import Payoffs, payoffs
+from jgram.counted import representatives
+from jgram.kernels import Delta, Linear
+from jgram.observed import Codes, Features, observe
+from jgram.uncertainty import padded_length
+
+__all__ = [
+    "FEWEST_REPORTS",
+    "GOLD",
+    "OBSERVATIONS",
+    "OTHERS",
+    "Joined",
+    "by_gold",
+    "by_others",
+    "copies",
+    "join",
+]
+
+OBSERVATIONS, OTHERS, GOLD = "observations", "other reports", "gold"
+FEWEST_REPORTS = 3  # of which one is left where two are judged
+
+
+class Joined(NamedTuple):
+    """Pairs judged by all kinds of evidence together.
+
+    Attributes:
+        pairs: Payoffs of every pair, over their mean, all kinds that do not abstain together; those
+            of the first kind as they were where no other kind has anything to say.
+        contrasts: By kind, ``D`` of every pair ``[p]``, ``nan`` where the kind abstains.
+        errors: By kind, standard errors of ``D`` ``[p]``.
+        against: For every pair, two kinds whose intervals are disjoint, or ``None``.
+    """
+
+    pairs: Payoffs
+    contrasts: Mapping[str, Float[np.ndarray, " p"]]
+    errors: Mapping[str, Float[np.ndarray, " p"]]
+    against: tuple[tuple[str, str] | None, ...]
+
+
+def by_others(
+    labels: Int[np.ndarray, "k n"],
+    num_classes: int,
+    weights: Any = None,
+    groups: Any = None,
+) -> tuple[Payoffs, Float[np.ndarray, "k n d"]]:
+    """Every pair through the reports that are not judged, and what those say of each report.
+
+    Args:
+        labels: Three reports or more, negative where missing.
+        num_classes: ``d``.
+        weights: Frequencies ``[n]``.
+        groups: Group of each record.
+
+    Returns:
+        Payoffs of the pairs, in the order of ``np.triu_indices(k, 1)``, and the posteriors of the
+        truth by all reports but each one.
+
+    Raises:
+        ValueError: Fewer than three reports.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.integers(0, 2, 400)
+        >>> said = [np.where(rng.random(400) < e, 1 - x, x) for e in (0.1, 0.2, 0.3)]
+        >>> found, _ = by_others(np.stack(said), 2)
+        >>> (found.means[:, 0] > found.means[:, 1]).tolist()
+        [True, True, True]
+    """
+    k, n = labels.shape
+    if k < FEWEST_REPORTS:
+        raise ValueError(
+            f"expected {FEWEST_REPORTS} reports or more to judge them by one another, got {k}: "
+            "observe something that depends on the truth (y=, --observation), or add a report"
+        )
+    w, place, kept = np.ones(n) if weights is None else np.asarray(weights, float), None, labels
+    folded = w
+    if groups is None:
+        first, place = representatives(list(labels), [num_classes] * k)
+        kept, folded = labels[:, first], np.bincount(place, w)
+    size = kept.shape[1]
+    padding = padded_length(size) - size
+    kept = np.pad(kept, [(0, 0), (0, padding)], constant_values=-1)
+    folded = np.pad(folded, (0, padding))
+    if groups is not None:
+        groups = np.append(groups, groups.max() + 1 + np.arange(padding))
+    chosen = np.stack(np.triu_indices(k, 1), axis=1)
+    with float64():
+        said = _channels(jnp.asarray(kept), jnp.asarray(folded), num_classes)
+        same = copies(labels, w)
+        found = [
+            payoffs(Features(_without(said, same[pair].any(axis=0)), Linear()), kept[pair],
+                    num_classes=num_classes, weights=folded, groups=groups)
+            for pair in chosen
+        ]  # fmt: skip
+        alone = [_without(said, one) for one in same]
+    found, alone = jax.device_get((found, alone))
+    pairs = jax.tree.map(lambda *leaves: np.stack(leaves), *found)
+    rows = slice(0, size) if place is None else place
+    both = (labels[chosen] >= 0).all(axis=1)
+    pairs = pairs._replace(
+        values=pairs.values[..., rows],
+        differences=pairs.differences[:, rows],
+        weights=np.where(both, w, 0.0),
+        sureness=None,
+        gains=None,
+    )
+    return pairs, np.stack(alone)[:, rows]
+
+
+@partial(jax.jit, static_argnames="num_classes")
+def _channels(labels: Any, weights: Any, num_classes: int) -> Any:
+    """``log pi`` ``[d]``, and ``log C_l[s, x_l]`` of each label ``[k, n, d]``, 0 where missing."""
+    k, n = labels.shape
+    item = jnp.where(labels >= 0, jnp.arange(n), n).ravel()
+    annotator, outcome = jnp.repeat(jnp.arange(k), n), jnp.maximum(labels, 0).ravel()
+    start = majority(item, outcome, n + 1, num_classes)
+    rows = (item, annotator, outcome)
+    counted = jnp.append(weights, 0.0)
+    model, _ = fit(start, rows, jnp.ones(n + 1), counted, m=k, classes=num_classes)
+    said = model.log_channels[jnp.arange(k)[:, None], jnp.maximum(labels, 0)]
+    return model.log_prior, jnp.where(labels[..., None] >= 0, said, 0.0)
+
+
+@jax.jit
+def _without(said: Any, left: Any) -> Any:
+    """The posterior ``[n, d]`` by all reports but those left out ``[k]``."""
+    prior, parts = said
+    return jax.nn.softmax(prior + jnp.sum(jnp.where(left[:, None, None], 0.0, parts), 0), axis=1)
+
+
+def copies(
+    labels: Int[np.ndarray, "k n"], weights: Float[np.ndarray, " n"]
+) -> Bool[np.ndarray, "k k"]:
+    """Which reports say the same on all but one in a hundred records, themselves included.
+
+    Example:
+        >>> labels = np.array([[0, 1, 0, 1], [0, 1, 0, 1], [0, 1, 1, 1]])
+        >>> copies(labels, np.ones(4)).sum(axis=1).tolist()
+        [2, 2, 1]
+    """
+    found = np.eye(len(labels), dtype=bool)
+    for i, one in enumerate(labels):
+        both = weights * ((one >= 0) & (labels >= 0))
+        found[i] |= (both * (labels == one)).sum(axis=1) > 0.99 * np.maximum(both.sum(axis=1), 1e-9)
+    return found
+
+
+def by_gold(
+    labels: Int[np.ndarray, "k n"],
+    gold: Int[np.ndarray, " n"],
+    num_classes: int,
+    weights: Any = None,
+    groups: Any = None,
+) -> Payoffs:
+    """Every pair through the records whose right label is known.
+
+    Args:
+        labels: Reports, negative where missing.
+        gold: Right labels ``[n]``, negative where nobody looked.
+        num_classes: ``d``.
+        weights: Frequencies ``[n]``.
+        groups: Group of each record.
+
+    Returns:
+        Payoffs of the pairs, 0 with weight 0 where there is no gold.
+
+    Example:
+        >>> gold = np.where(np.arange(60) < 30, np.arange(60) % 2, -1)
+        >>> labels = np.stack([np.arange(60) % 2, np.arange(60) // 2 % 2])
+        >>> found = by_gold(labels, gold, 2)
+        >>> int((found.weights > 0).sum()), bool(found.means[0, 0] > found.means[0, 1])
+        (30, True)
+    """
+    rows = np.flatnonzero(gold >= 0)
+    w = np.ones(len(gold)) if weights is None else np.asarray(weights, float)
+    near = None if groups is None else np.unique(groups[rows], return_inverse=True)[1]
+    with float64():
+        observed: Codes = observe(Delta(num_classes), gold[rows])  # type: ignore[assignment]
+        found = [
+            payoffs(observed, labels[pair][:, rows], num_classes=num_classes,
+                    weights=w[rows], groups=near)
+            for pair in np.stack(np.triu_indices(len(labels), 1), axis=1)
+        ]  # fmt: skip
+    part = jax.tree.map(lambda *leaves: np.stack(leaves), *jax.device_get(found))
+
+    def whole(values: np.ndarray) -> np.ndarray:
+        full = np.zeros((*values.shape[:-1], len(gold)))
+        full[..., rows] = values
+        return full
+
+    return part._replace(
+        values=whole(part.values),
+        differences=whole(part.differences),
+        weights=whole(part.weights),
+        sureness=None,
+        gains=None,
+    )
+
+
+def contrast(paid: Payoffs) -> tuple[np.ndarray, np.ndarray]:
+    """``D`` of every pair and its standard error, ``nan`` where the payoffs say nothing."""
+    a, b = np.asarray(paid.means, float).T
+    cov = np.asarray(paid.covariance, float)
+    middle = (a + b) / 2
+    spread = np.sqrt(np.maximum(np.stack([cov[:, 0, 0], cov[:, 1, 1]]), 1e-300))
+    known = (np.stack([a, b]) > np.maximum(ESTIMABLE * spread, 1e-6)).any(axis=0) & (middle > 0)
+    middle = np.where(known, middle, 1.0)
+    found = (a - b) / middle
+    one, two = (1 - found / 2) / middle, -(1 + found / 2) / middle
+    square = one**2 * cov[:, 0, 0] + two**2 * cov[:, 1, 1] + 2 * one * two * cov[:, 0, 1]
+    error = np.sqrt(np.maximum(square, 0.0))
+    return np.where(known, found, np.nan), np.where(known, error, np.nan)
+
+
+def join(
+    kinds: Mapping[str, Payoffs], quantile: float, groups: Int[np.ndarray, " n"] | None = None
+) -> Joined:
+    """All kinds of evidence together; formulas at the top of this module.
+
+    Args:
+        kinds: Payoffs of the same pairs of the same records by kind, the leading kind first.
+        quantile: Standard errors of an interval of ``D``.
+        groups: Group of each record.
+
+    Returns:
+        :class:`Joined`.
+    """
+    read = {kind: contrast(paid) for kind, paid in kinds.items()}
+    contrasts = {kind: found for kind, (found, _) in read.items()}
+    errors = {kind: error for kind, (_, error) in read.items()}
+    first = next(iter(kinds.values()))
+    middles = np.asarray(first.means, float).mean(axis=1)
+    usual = max(float(np.mean(np.maximum(middles, 0.0))), 1e-12)
+    joined, against = [], []
+    for p in range(len(middles)):
+        speak = [kind for kind in kinds if np.isfinite(contrasts[kind][p])]
+        against.append(_contradiction(speak, contrasts, errors, p, quantile))
+        precision = {kind: max(errors[kind][p], 1e-6) ** -2 for kind in speak}
+        total = sum(precision.values())
+        parts = [
+            (paid, precision[kind] / total / float(np.mean(paid.means)))
+            for kind in speak
+            for paid in [_pair_of(kinds[kind], p)]
+        ]
+        plain = _pair_of(first, p)
+        joined.append(_together(plain, parts or [(plain, 1 / usual)], groups))
+    pairs = jax.tree.map(lambda *leaves: np.stack(leaves), *joined)
+    return Joined(pairs, contrasts, errors, tuple(against))
+
+
+def _pair_of(paid: Payoffs, p: int) -> Payoffs:
+    return jax.tree.map(lambda leaf: np.asarray(leaf[p]), paid)
+
+
+def _contradiction(
+    kinds: Sequence[str], contrasts: Any, errors: Any, p: int, quantile: float
+) -> tuple[str, str] | None:
+    """Two kinds whose intervals are furthest apart, if any are."""
+    gaps = {
+        (one, two): abs(contrasts[one][p] - contrasts[two][p])
+        - quantile * (errors[one][p] + errors[two][p])
+        for i, one in enumerate(kinds)
+        for two in kinds[i + 1 :]
+    }
+    worst = max(gaps, key=lambda pair: gaps[pair], default=None)
+    return worst if worst is not None and gaps[worst] > 0 else None
+
+
+def _together(plain: Payoffs, parts: Sequence[tuple[Payoffs, float]], groups: Any) -> Payoffs:
+    """The sum of payoffs times factors, on the records of the leading kind."""
+    w = plain.weights
+    means, covariance = np.zeros(2), np.zeros((2, 2))
+    away, differences = np.zeros_like(plain.values, float), np.zeros(len(w))
+    for paid, factor in parts:
+        own = np.asarray(paid.values, float) - paid.means[:, None]
+        share = np.where(w > 0, paid.weights / np.where(w > 0, w, 1.0), 0.0)
+        share *= factor * w.sum() / max(float(paid.weights.sum()), 1e-300)
+        means += factor * paid.means
+        away += share * own
+        differences += share * paid.differences
+        covariance += factor**2 * (paid.covariance - mean_covariance(own, paid.weights, groups))
+    covariance += mean_covariance(away, w, groups)
+    factor = sum(factor for paid, factor in parts if paid.gains is not None)
+    return plain._replace(
+        values=means[:, None] + away,
+        differences=differences,
+        means=means,
+        covariance=covariance,
+        gains=None if plain.gains is None else factor * plain.gains,
+    )

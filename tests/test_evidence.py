@@ -1,0 +1,168 @@
+"""Kinds of evidence: each by another route, joined where they agree, said where they do not."""
+
+import numpy as np
+import pytest
+
+import jgram
+from jgram import rank_reports
+from jgram.arrays import float64
+from jgram.evidence import by_gold, by_others, contrast, join
+from jgram.gold import accuracies
+from jgram.kernels import Linear
+from jgram.observed import observe
+from tests.refusals import refused
+from tests.test_assumptions import around, flipped, leak
+
+
+def panel(seed, n=600, shares=(0.1, 0.2, 0.3, 0.4)):
+    rng = np.random.default_rng(seed)
+    x = rng.integers(0, 3, n)
+    return x, {f"r{i}": flipped(rng, x, share) for i, share in enumerate(shares)}
+
+
+def with_gold(x, rows):
+    return [int(label) if i in set(rows) else None for i, label in enumerate(x)]
+
+
+def test_a_pair_through_the_only_other_report_is_a_pair_through_its_labels():
+    """One report is left of three: any one-to-one function of its labels gives the same, but for
+    the ridge of the scorer."""
+    _, reports = panel(0, 300, (0.1, 0.2, 0.3))
+    labels = np.stack([*reports.values()])
+    found, posteriors = by_others(labels, 3)
+    with float64():
+        third = observe(Linear(), np.eye(3)[labels[2]])
+        expected = jgram.contrasts.payoffs(third, labels[:2], num_classes=3)
+    np.testing.assert_allclose(found.values[0], expected.values, rtol=2e-3)
+    np.testing.assert_allclose(found.covariance[0], expected.covariance, rtol=5e-3)
+    np.testing.assert_allclose(posteriors.sum(axis=2), 1.0)
+    grouped, _ = by_others(labels, 3, groups=np.arange(300))
+    np.testing.assert_allclose(grouped.values, found.values, rtol=1e-6, atol=1e-9)
+
+
+def test_swapping_two_reports_turns_the_sign_of_their_differences():
+    _, reports = panel(1)
+    labels = np.stack([*reports.values()])
+    one, two = by_others(labels, 3)[0], by_others(labels[[1, 0, 2, 3]], 3)[0]
+    np.testing.assert_allclose(one.differences[0], -two.differences[0], atol=1e-9)
+
+
+def test_a_join_is_the_mean_by_precision_and_contradictions_are_named():
+    x, reports = panel(2)
+    labels, gold = np.stack([*reports.values()]), np.where(np.arange(600) < 90, x, -1)
+    kinds = {"other reports": by_others(labels, 3)[0], "gold": by_gold(labels, gold, 3)}
+    found = join(kinds, 1.96)
+    parts = [contrast(paid) for paid in kinds.values()]
+    (a, b), (u, v) = ([part[i] for part in parts] for i in (0, 1))
+    expected = (a / u**2 + b / v**2) / (1 / u**2 + 1 / v**2)
+    with np.errstate(invalid="ignore"):
+        both = np.isfinite(expected)
+    assert both.any()
+    np.testing.assert_allclose(contrast(found.pairs)[0][both], expected[both], rtol=1e-9)
+    assert found.against == (None,) * 6
+    shifted = kinds["gold"]._replace(means=kinds["gold"].means[:, ::-1])
+    turned = join({**kinds, "gold": shifted}, 1.96)
+    assert ("other reports", "gold") in turned.against
+
+
+@pytest.mark.thorough
+def test_reports_without_observations_are_ranked_by_one_another():
+    x, reports = panel(3, 1000)
+    found = rank_reports(reports)
+    assert [one.name for one in found.reports] == ["r0", "r1", "r2", "r3"]
+    assert found.most_reliable == ("r0",)
+    assert found.observations == "evidence: every report is judged by the other reports"
+    keeps = [one.keeps for one in found.reports]
+    np.testing.assert_allclose(keeps, np.array([0.9, 0.8, 0.7, 0.6]) / 0.9, atol=0.08)
+    folded = rank_reports({name: np.tile(part, 2) for name, part in reports.items()},
+                          weights=np.repeat([1, 0], 1000))  # fmt: skip
+    assert folded.conclusion == found.conclusion
+    assert "expected 3 reports" in refused(rank_reports, {"a": x, "b": reports["r0"]})
+    assert "expected y=" in refused(rank_reports, reports, None, "rbf")
+
+
+def test_copies_do_not_speak_for_each_other():
+    reports = panel(4, 1000)[1]
+    poor = reports["r3"]
+    found = rank_reports({"good": reports["r0"], "poor": poor, "copy": poor, "other": poor.copy()})
+    assert found.most_reliable != ("poor",)
+    assert {one.name for one in found.reports[:1]} == {"good"} or not found.separated
+
+
+@pytest.mark.thorough
+def test_a_report_predicted_from_the_observations_is_contradicted():
+    for seed in range(3):
+        reports, y = leak(seed)
+        rng = np.random.default_rng([seed, 1])
+        x = np.random.default_rng(seed).integers(0, 3, 1000)
+        reports = {**reports, "c": flipped(rng, x, 0.3), "d": flipped(rng, x, 0.4)}
+        found = rank_reports(reports, y)
+        (pair,) = [one for one in found.pairs if {one.better, one.worse} == {"a", "b"}]
+        assert "observations against other reports" in pair.doubts
+        assert found.most_reliable != ("b",)
+        assert "contradict each other" in found.conclusion
+        assert {one.kind for one in pair.readings} == {"observations", "other reports"}
+
+
+def test_gold_gives_accuracies_and_is_refused_where_it_is_none():
+    x, reports = panel(5)
+    rows = np.random.default_rng(0).permutation(600)[:60]
+    found = rank_reports(reports, gold=with_gold(x, rows))
+    for one in found.reports:
+        true = (reports[one.name] == x).mean()
+        assert abs(one.accuracy - true) < 0.12
+        assert one.accuracy_interval[0] < one.accuracy < one.accuracy_interval[1]
+    assert "accuracy" in str(found)
+    two = {name: reports[name] for name in ("r0", "r3")}
+    assert rank_reports(two, gold=with_gold(x, rows)).observations == "evidence: 60 right labels"
+    for gold, said in (
+        (x, "a full column is another report"),
+        ([None] * 600, "every one of the 600 records lacks a label"),
+        ([1] + [None] * 599, "two classes or more, got 1 alone"),
+        ([7, 0, 1] + [None] * 597, "got 7"),
+        (x[:5], "600"),
+    ):
+        assert said in refused(lambda gold=gold: rank_reports(reports, gold=gold))
+
+
+@pytest.mark.thorough
+def test_the_numbers_say_the_order_that_the_words_say():
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        x, reports = panel(seed, 150, rng.uniform(0.1, 0.7, 4))
+        y = around(rng, x, rng.uniform(0.5, 2.5))
+        gold = with_gold(x, rng.permutation(150)[:20])
+        for evidence in ({"y": y}, {}, {"gold": gold}, {"y": y, "gold": gold}):
+            found = rank_reports(reports, classes=[0, 1, 2], **evidence)
+            best = found.most_reliable
+            for pair in found.pairs:
+                if pair.told:
+                    assert pair.worse not in best
+                    assert pair.retention is None or pair.retention < 1
+            if len(best) == 1:
+                assert f"{best[0]} is the most reliable" in found.conclusion
+                assert found.reports[0].name == best[0]
+
+
+@pytest.mark.thorough
+def test_accuracies_of_few_gold_rows():
+    """Nearer than gold alone with a reading that is right, no further with one upside down."""
+    errors, held = {"alone": [], "right": [], "upside down": []}, []
+    for seed in range(150):
+        rng = np.random.default_rng(seed)
+        true, hard = rng.uniform(0.4, 0.9, 10), rng.normal(size=20)
+        limit = np.quantile(rng.normal(size=(10, 4000)) + rng.normal(size=4000), true, axis=1)
+        right = (rng.normal(size=(10, 20)) + hard < np.diag(limit)[:, None]).astype(float)
+        reading = true + rng.normal(0, 0.05, 10)
+        found = accuracies(right, reading)
+        errors["alone"].append(found.alone - true)
+        errors["right"].append(found.mean - true)
+        errors["upside down"].append(accuracies(right, -reading).mean - true)
+        held.append((found.low <= true) & (true <= found.high))
+    rmse = {}
+    for name, part in errors.items():  # what the rows have in common no reading can tell
+        away = np.array(part) - np.mean(part, axis=1, keepdims=True)
+        rmse[name] = np.sqrt(np.mean(np.square(away)))
+    assert rmse["right"] < 0.85 * rmse["alone"]
+    assert rmse["upside down"] < 1.05 * rmse["alone"]
+    assert 0.88 < np.mean(held) < 0.99
