@@ -298,17 +298,17 @@ def _contradiction(
 
 def _together(plain: Payoffs, parts: Sequence[tuple[Payoffs, float]], groups: Any) -> Payoffs:
     """The sum of payoffs times factors, on the records of the leading kind."""
-    w = plain.weights
+    w = np.asarray(plain.weights)
     means, covariance = np.zeros(2), np.zeros((2, 2))
     away, differences = np.zeros_like(plain.values, float), np.zeros(len(w))
     for paid, factor in parts:
-        own = np.asarray(paid.values, float) - paid.means[:, None]
-        share = np.where(w > 0, paid.weights / np.where(w > 0, w, 1.0), 0.0)
-        share *= factor * w.sum() / max(float(paid.weights.sum()), 1e-300)
+        own, frequencies = np.asarray(paid.values) - paid.means[:, None], np.asarray(paid.weights)
+        share = np.where(w > 0, frequencies / np.where(w > 0, w, 1.0), 0.0)
+        share *= factor * w.sum() / max(float(frequencies.sum()), 1e-300)
         means += factor * paid.means
         away += share * own
         differences += share * paid.differences
-        covariance += factor**2 * (paid.covariance - mean_covariance(own, paid.weights, groups))
+        covariance += factor**2 * (paid.covariance - mean_covariance(own, frequencies, groups))
     covariance += mean_covariance(away, w, groups)
     factor = sum(factor for paid, factor in parts if paid.gains is not None)
     return plain._replace(

@@ -954,11 +954,12 @@ def _judge_by_others(judged: _Judged) -> _Judged:
     if labels.ndim > 2:
         raise ValueError("expected y= to rank soft reports, got none: give observations or labels")
     d, rows, groups = len(bound.classes), slice(None), judged.groups
-    if len(labels) < FEWEST_REPORTS and bound.gold is not None:  # nothing but gold judges them
-        rows = np.flatnonzero(bound.gold >= 0)
+    gold = bound.gold
+    if len(labels) < FEWEST_REPORTS and gold is not None:  # nothing but gold judges them
+        rows = np.flatnonzero(gold >= 0)
         bound = replace(bound, description=f"evidence: {len(rows)} right labels")
-        pairs = by_gold(labels, bound.gold, d, bound.weights, groups)
-        seen = [observe(Delta(d), bound.gold[rows])] * len(labels)
+        pairs = by_gold(labels, gold, d, bound.weights, groups)
+        seen = [observe(Delta(d), gold[rows])] * len(labels)
         groups = None if groups is None else np.unique(groups[rows], return_inverse=True)[1]
     else:
         pairs, posteriors = by_others(labels, d, bound.weights, groups)
