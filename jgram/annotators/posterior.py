@@ -5,7 +5,8 @@ item of state ``s`` as ``l`` with probability ``C_a[s, l]``, independently given
 say little about a whole matrix, so each row of ``C_a`` has a Dirichlet prior centred on the row of
 the pooled matrix, worth ``strength`` answers. Expectation and maximisation take turns:
 
-    log q_i[s]   =  log pi[s] + w_i sum over the item's answers r of log C_a(r)[s, l_r]  + constant
+    log q_i[s]   =  log pi[s] + w_i sum over the item's answers r of log C_a(r)[s, l_r] + e_i[s]
+                    + constant
     N_a[s, l]    =  sum over own answers of q_item[s] where the label is l
     pool         =  sum of N over annotators, rows brought to sum 1
     C_a[s, l]    =  (N_a[s, l] + strength pool[s, l]) / (N_a[s, .] + strength)
@@ -90,13 +91,15 @@ def item_weights(item: Int[ArrayLike, " n"], items: int, correlation: float) -> 
     return 1.0 / (1.0 + correlation * jnp.maximum(count - 1.0, 0.0))
 
 
-def posteriors(model: Model, rows: Rows, weight: Array) -> Float[Array, "i s"]:
+def posteriors(
+    model: Model, rows: Rows, weight: Array, evidence: Array | float = 0.0
+) -> Float[Array, "i s"]:
     """The expectation step: ``q``."""
     item, annotator, outcome = rows
     table = model.log_channels.reshape(-1, model.log_prior.shape[0])
     own = table[annotator * model.log_channels.shape[1] + outcome]
     total = jax.ops.segment_sum(own, item, weight.shape[0])
-    return jax.nn.softmax(model.log_prior + weight[:, None] * total, axis=1)
+    return jax.nn.softmax(model.log_prior + weight[:, None] * total + evidence, axis=1)
 
 
 @jax.jit
@@ -154,6 +157,7 @@ def fit(
     *,
     m: int,
     classes: int,
+    evidence: Float[ArrayLike, "..."] | float = 0.0,
     iterations: int = ITERATIONS,
 ) -> tuple[Model, Float[Array, "i s"]]:
     """The model and the posteriors of all items; formulas at the top.
@@ -165,6 +169,7 @@ def fit(
         counted: 1 where an item has a part in fitting the model, 0 where not.
         m: Number of annotators.
         classes: Number of labels; there may be more states.
+        evidence: Log likelihood of each item's states by what is not an answer.
         iterations: Rounds of expectation and maximisation.
 
     Returns:
@@ -189,7 +194,7 @@ def fit(
     def step(_: Any, state: tuple[Array, Array, Model]) -> tuple[Array, Array, Model]:
         q, places, _ = state
         model, places = _maximise(q, places, m, classes, item, cell, counted)
-        return posteriors(model, (item, annotator, outcome), weight), places, model
+        return posteriors(model, (item, annotator, outcome), weight, evidence), places, model
 
     states = start.shape[1]
     blank = Model(jnp.zeros(states), jnp.zeros((m, classes + 1, states)), jnp.zeros(()))
@@ -206,6 +211,7 @@ def cross_fit(
     m: int,
     classes: int,
     folds: int = 1,
+    evidence: Float[ArrayLike, "..."] | float = 0.0,
 ) -> tuple[Model, Float[Array, "i s"], Float[Array, "n s"]]:
     """Posteriors and cavities, each item's from a model that was fitted without its fold.
 
@@ -219,7 +225,7 @@ def cross_fit(
 
     def one(number: int) -> tuple[Model, Array, Array]:
         counted = jnp.ones_like(weight) if folds == 1 else 1.0 - (fold == number)
-        model, q = fit(start, rows, weight, counted, m=m, classes=classes)
+        model, q = fit(start, rows, weight, counted, m=m, classes=classes, evidence=evidence)
         return model, q, cavities(model, q, rows, weight)
 
     model, q, cavity = one(0)

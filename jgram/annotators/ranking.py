@@ -29,6 +29,7 @@ import numpy as np
 
 import jgram.display as display
 from jgram.annotators.answers import Answers, as_answers, tally
+from jgram.annotators.beside import gold_accuracies, judge_beside
 from jgram.annotators.collusion import CollusionSearch, find_collusion
 from jgram.annotators.readings import (
     Crowd,
@@ -37,7 +38,6 @@ from jgram.annotators.readings import (
     agreements,
     alike,
     determinants,
-    fit_crowd,
     log_scores,
     noise_p_values,
     renamings,
@@ -301,6 +301,8 @@ class InferredLabels(Shown):
 
 def rank_annotators(
     answers: Any,
+    y: Any = None,
+    gold: Any = None,
     *,
     by: By = "log_score",
     incentive: bool = False,
@@ -314,6 +316,10 @@ def rank_annotators(
 
     Args:
         answers: :class:`Answers`, or ints ``[items, annotators]`` with -1 for no answer.
+        y: Observations, a row for each of ``answers.items``, missing where an item has none: texts,
+            columns, an embedding. They are one more voter (jgram/annotators/beside.py).
+        gold: Right labels of some items, by item, or one for each of ``answers.items`` with
+            ``None`` where nobody looked; :class:`jgram.annotators.Gold` where some were picked.
         by: The reading to rank by.
         incentive: Judge every answer by what others said alone, items cross-fitted, so that no
             answer has a part in what it is judged by. For payments.
@@ -341,10 +347,13 @@ def rank_annotators(
     if by not in list(QUESTIONS):
         raise ValueError(f"by: expected one of {', '.join(QUESTIONS)}, got {by!r}")
     answers = as_answers(answers, num_classes)
-    crowd = fit_crowd(answers, incentive=incentive)
+    beside = judge_beside(answers, y, gold, incentive=incentive)
+    crowd = beside.crowd
     judged = np.flatnonzero(crowd.answers > 0)
     _refuse_too_few(judged, answers)
-    readings = _readings(crowd, normal_quantile(confidence))
+    readings = _readings(crowd, z := normal_quantile(confidence))
+    if gold is not None:
+        readings["accuracy"] = gold_accuracies(beside, readings["accuracy"], z)
     chosen = readings[by]
     if np.isnan(chosen.value[judged]).all():
         raise ValueError(
@@ -363,15 +372,22 @@ def rank_annotators(
         collusion=collusion,
         unjudged=tuple(answers.annotators[a] for a in np.flatnonzero(crowd.answers == 0)),
         classes=answers.classes,
-        findings=tuple(_findings(by, answers, crowd, listed, p_value, collusion)),
+        findings=(
+            *beside.findings,
+            *_findings(by, answers, crowd, listed, p_value, collusion),
+        ),
     )
 
 
-def infer_labels(answers: Any, *, num_classes: int | None = None) -> InferredLabels:
+def infer_labels(
+    answers: Any, y: Any = None, gold: Any = None, *, num_classes: int | None = None
+) -> InferredLabels:
     """What the items most probably are, from all their answers: the mean of two models' posteriors.
 
     Args:
         answers: :class:`Answers`, or ints ``[items, annotators]`` with -1 for no answer.
+        y: Observations, as in :func:`rank_annotators`.
+        gold: Right labels of some items, as in :func:`rank_annotators`.
         num_classes: Number of classes of a matrix; default the largest code plus one.
 
     Returns:
@@ -386,7 +402,7 @@ def infer_labels(answers: Any, *, num_classes: int | None = None) -> InferredLab
         [0, 1, 0, 1]
     """
     answers = as_answers(answers, num_classes)
-    crowd = fit_crowd(answers)
+    crowd = judge_beside(answers, y, gold).crowd
     counts = crowd.votes.sum(axis=1).astype(np.int64)
     return InferredLabels(
         answers.items, answers.classes, crowd.posterior.astype(np.float64), counts

@@ -43,8 +43,9 @@ labelled prefer the new meaning to the given one (Chernoff's bound on the binomi
 """
 
 from math import sqrt
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 from scipy.special import betaln, ndtr, polygamma, psi
 
@@ -113,7 +114,13 @@ class Estimates(NamedTuple):
     error: np.ndarray
 
 
-def fit_crowd(answers: Answers, *, incentive: bool = False, correlation: float = WARY) -> Crowd:
+def fit_crowd(
+    answers: Answers,
+    *,
+    incentive: bool = False,
+    correlation: float = WARY,
+    evidence: np.ndarray | None = None,
+) -> Crowd:
     """Both models fitted, and what the readings need of them.
 
     Args:
@@ -121,6 +128,8 @@ def fit_crowd(answers: Answers, *, incentive: bool = False, correlation: float =
         incentive: Whether no answer may have a part in what its own item is judged by: items are
             cross-fitted and every reading is of the cavities.
         correlation: ``rho`` of the wary model.
+        evidence: Log likelihoods ``[items, d]`` of what is known beside the answers; then the wary
+            model serves for both.
 
     Returns:
         A :class:`Crowd`.
@@ -136,13 +145,17 @@ def fit_crowd(answers: Answers, *, incentive: bool = False, correlation: float =
     own, posterior = np.empty((2, len(given)), np.float32), np.zeros((items, d), np.float32)
     cavity = counts = np.zeros(0)
     strength = 0.0
-    for rho in (0.0, correlation):
+    wariness = (0.0, correlation) if evidence is None else (correlation,)
+    known: Any = 0.0 if evidence is None else jnp.asarray(evidence, start.dtype)
+    for rho in wariness:
         weight = item_weights(item, items, rho)
-        model, q, without = cross_fit(start, everything, weight, m=m, classes=d, folds=folds)
+        model, q, without = cross_fit(
+            start, everything, weight, m=m, classes=d, folds=folds, evidence=known
+        )
         q, cavity = np.asarray(q), np.asarray(without)[given]
-        posterior += q / 2.0
+        posterior += q / len(wariness)
         seen = cavity if incentive else q[item]
-        if rho == 0.0:
+        if rho == wariness[0]:
             columns = [tally(annotator, label, (m, d), seen[:, k]) for k in range(d)]
             counts, strength = np.stack(columns, axis=1), float(model.strength)
         own[0] = _at(seen, label)

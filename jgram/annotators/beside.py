@@ -1,0 +1,353 @@
+"""What is known of the items beside their answers: observations of them, and gold for a few.
+
+**Observations** are one more voter on every item. The predictors of jgram/left_out.py learn the
+consensus ``c`` of the other items from their observations, and an item's own observation says
+
+    e_i[s]  =  log p_i(s) - log share(s)          p_i(s) = P(c_i = s | observation, the other items)
+
+which is added to its log posterior (jgram/annotators/posterior.py). The consensus that comes of it
+is learnt anew, three rounds in all. Observations that do not predict the consensus better than the
+shares of the classes say nothing, and nothing changes.
+
+How much the answers weigh against that voter is learnt. Errors that annotators share make ``n_i``
+answers worth as many as ``n_i w_i``, ``w_i = 1/(1 + rho (n_i - 1))``, independent ones, and what
+annotators share the observations do not. So ``rho`` is the likeliest by the observations, the
+answers' posterior ``q^rho`` being their prior:
+
+    rho  =  argmax  sum_i log sum_s q_i^rho[s] p_i(s) / share(s)
+
+never below the ``.15`` that is taken without observations.
+
+**Gold**, the right label of a few items, is their posterior. From twenty such items on they choose
+``rho`` instead, by the log probability that answers and observations without the gold give to it,
+and so they do a power ``t`` of the posteriors, ``log t`` having a normal prior with deviation .5.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from jgram.annotators.answers import Answers
+from jgram.annotators.posterior import fit, item_weights, majority, posteriors
+from jgram.annotators.readings import WARY, Crowd, Estimates, fit_crowd
+from jgram.arrays import float64
+from jgram.binding import bind_observations, input_finding
+from jgram.data.columns import column, did_you_mean, read_table, take
+from jgram.findings import Finding
+from jgram.left_out import predict_left_out
+
+__all__ = ["Beside", "Gold", "gold_accuracies", "judge_beside"]
+
+CORRELATIONS = (WARY, 0.2, 0.3, 0.45, 0.7, 1.0)
+ROUNDS = 3
+ENOUGH = 20  # items with gold that outweigh the observations
+POWERS = np.geomspace(0.25, 2.0, 43)
+CERTAIN = 50.0  # nats for what somebody looked up
+STEADY = 10.0
+
+
+class Gold(NamedTuple):
+    """The right labels of a few items.
+
+    Attributes:
+        labels: By item.
+        picked: Items that were chosen for their doubt; the others are taken as a random sample of
+            the rest.
+    """
+
+    labels: Mapping[Any, Any]
+    picked: frozenset[Any] = frozenset()
+
+
+class Beside(NamedTuple):
+    """A crowd judged with what is known beside its answers.
+
+    Attributes:
+        crowd: With all of it.
+        before: Posteriors ``[items, d]`` without gold.
+        known: Codes ``[items]`` of the right labels, -1 where nobody looked.
+        picked: Bool ``[items]``, chosen for their doubt.
+        findings: What was used, and what was not.
+    """
+
+    crowd: Crowd
+    before: np.ndarray
+    known: np.ndarray
+    picked: np.ndarray
+    findings: tuple[Finding, ...]
+
+
+class _Observations(NamedTuple):
+    rows: np.ndarray
+    observed: Any
+    points: np.ndarray | None
+
+
+def judge_beside(
+    answers: Answers, y: Any = None, gold: Any = None, *, incentive: bool = False
+) -> Beside:
+    """The crowd fitted with observations and gold; formulas at the top of this module.
+
+    Args:
+        answers: :class:`Answers`.
+        y: Observations, one row for each of ``answers.items``: texts, columns or numbers.
+        gold: :class:`Gold`, right labels by item, or one for each of ``answers.items``, ``None``
+            where nobody looked.
+        incentive: As in :func:`jgram.annotators.readings.fit_crowd`.
+
+    Returns:
+        :class:`Beside`.
+    """
+    items, d = len(answers.items), len(answers.classes)
+    known, picked, findings = _read_gold(answers, gold)
+    if y is None and gold is None:
+        crowd = fit_crowd(answers, incentive=incentive)
+        return Beside(crowd, crowd.posterior, known, picked, ())
+    said = np.zeros((items, d))
+    told = np.where(known[:, None] < 0, 0.0, -CERTAIN * (np.arange(d) != known[:, None]))
+    crowd = fit_crowd(answers, incentive=incentive, evidence=None if gold is None else told)
+    if y is not None:
+        given, description, found = _read_observations(answers, y)
+        q = crowd.posterior
+        for _ in range(ROUNDS):
+            said[given.rows] = _said(given, q, d)
+            if not said.any():
+                break
+            _, before = _likeliest(answers, said, told, known)
+            q = _softmax(np.log(np.maximum(before, 1e-30)) + told)
+        used = bool(said.any())
+        findings += [*found, _of_observations(description, used, len(given.rows), items)]
+    if gold is None and not said.any():
+        return Beside(crowd, crowd.posterior, known, picked, tuple(findings))
+    correlation, before = _likeliest(answers, said, told, known)
+    crowd = fit_crowd(answers, incentive=incentive, correlation=correlation, evidence=said + told)
+    before, power = _tempered(before, known)
+    posterior = _softmax(power * np.log(np.maximum(crowd.posterior, 1e-30)) + told)
+    judged = crowd.judged | (known >= 0)[crowd.item]
+    crowd = crowd._replace(
+        posterior=posterior,
+        judged=judged,
+        answers=np.bincount(crowd.annotator, judged, len(answers.annotators)),
+    )
+    findings += [_of_correlation(correlation), *_contradiction(before, known)]
+    return Beside(crowd, before, known, picked, tuple(findings))
+
+
+def _softmax(logits: np.ndarray) -> np.ndarray:
+    p = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return p / p.sum(axis=1, keepdims=True)
+
+
+def _read_observations(answers: Answers, y: Any) -> tuple[_Observations, str, list[Finding]]:
+    """The items that have an observation, bound."""
+    table, items = read_table(y, "y"), len(answers.items)
+    there = np.zeros(items, bool)
+    for name, one in table.items():
+        if len(one) != items:
+            raise ValueError(
+                f"{name}: expected an observation for each of the {items} items, in the order of "
+                f"answers.items, got {len(one)}: missing where an item has none"
+            )
+        there |= one.present.reshape(items, -1).any(axis=1)
+    rows = np.flatnonzero(there)
+    if len(rows) < 3:
+        raise ValueError(f"y: expected items with observations, got {len(rows)}")
+    observed, points, description, warnings = bind_observations(take(table, rows))
+    points = None if points is None else np.asarray(points, np.float64)
+    return _Observations(rows, observed, points), description, list(map(input_finding, warnings))
+
+
+def _said(given: _Observations, q: np.ndarray, d: int) -> np.ndarray:
+    """``e`` of the items that have observations, 0 where those say nothing."""
+    said, n = np.zeros((len(given.rows), d)), len(given.rows)
+    kept = np.flatnonzero(np.bincount(q[given.rows].argmax(axis=1), minlength=d) > 1)
+    if len(kept) < 2:
+        return said
+    labels = q[np.ix_(given.rows, kept)].argmax(axis=1)
+    with float64():
+        predicted, informative = predict_left_out(given.observed, given.points, labels)
+    if informative:
+        said[:, kept] = np.log(np.maximum(predicted, 1 / n)) - np.log(np.bincount(labels) / n)
+    return said
+
+
+def _likeliest(
+    answers: Answers, said: np.ndarray, told: np.ndarray, known: np.ndarray
+) -> tuple[float, np.ndarray]:
+    """``rho``, and the posteriors without gold under it."""
+    rows = tuple(map(jnp.asarray, (answers.item, answers.annotator, answers.label)))
+    items, d = said.shape
+    start, ones = majority(rows[0], rows[2], items, d), jnp.ones(items)
+    gold, best = np.flatnonzero(known >= 0), (-np.inf, 0.0, said)
+    for correlation in CORRELATIONS:
+        weight = item_weights(rows[0], items, correlation)
+        options = {"m": len(answers.annotators), "classes": d}
+        model, _ = fit(start, rows, weight, ones, evidence=jnp.asarray(said + told), **options)
+        alone = np.asarray(posteriors(model, rows, weight), np.float64)
+        without = alone * np.exp(said)
+        total = without.sum(axis=1, keepdims=True)
+        without /= total
+        value = float(np.log(total).sum())
+        if len(gold) >= ENOUGH:
+            value = float(np.log(np.maximum(without[gold, known[gold]], 1e-6)).sum())
+        if value > best[0]:
+            best = value, correlation, without
+    return best[1:]
+
+
+def _tempered(before: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, float]:
+    """Posteriors to the power that gold makes likeliest, and that power."""
+    gold = np.flatnonzero(known >= 0)
+    if len(gold) < ENOUGH:
+        return before, 1.0
+    logs, said = np.log(np.maximum(before[gold], 1e-30)), known[gold]
+
+    def value(power: float) -> float:
+        right = _softmax(power * logs)[np.arange(len(gold)), said]
+        return float(np.log(np.maximum(right, 1e-6)).sum() - 2.0 * np.log(power) ** 2)
+
+    power = float(max(POWERS, key=value))
+    return _softmax(power * np.log(np.maximum(before, 1e-30))), power
+
+
+def _read_gold(answers: Answers, gold: Any) -> tuple[np.ndarray, np.ndarray, list[Finding]]:
+    """Codes by item, -1 where nobody looked; which were picked; what could not be used."""
+    items = len(answers.items)
+    known, picked = np.full(items, -1), np.zeros(items, bool)
+    if gold is None:
+        return known, picked, []
+    if not isinstance(gold, Gold):
+        labels = gold if isinstance(gold, Mapping) else _by_item(answers, gold)
+        gold = Gold(labels)
+    place = {name: i for i, name in enumerate(answers.items)}
+    code = {name: k for k, name in enumerate(answers.classes)}
+    for item, label in gold.labels.items():
+        if label not in code:
+            raise ValueError(
+                f"gold: expected one of the labels {', '.join(map(repr, answers.classes[:8]))}, "
+                f"got {label!r} for item {item!r}"
+                + did_you_mean(label, answers.classes, ": name all possible labels (classes=)")
+            )
+        if item in place:
+            known[place[item]] = code[label]
+    picked[[place[item] for item in gold.picked if item in place]] = True
+    used, given = int((known >= 0).sum()), len(gold.labels)
+    if not used:
+        raise ValueError(
+            f"gold: expected right labels of items that have answers, got {given} of others"
+        )
+    rest = f"; {given - used} are of items without answers" if used < given else ""
+    return (
+        known,
+        picked,
+        [
+            Finding(
+                "gold",
+                "note",
+                f"{used} of {items} items have gold{rest}",
+                f"{int(picked.sum())} were picked for their doubt, the others are taken as a random "
+                "sample of the rest",
+                used,
+            )
+        ],
+    )
+
+
+def _by_item(answers: Answers, gold: Iterable[Any]) -> dict[Any, Any]:
+    given = column(gold, "gold")
+    if len(given) != len(answers.items):
+        raise ValueError(
+            f"gold: expected a label or none for each of the {len(answers.items)} items, in the "
+            f"order of answers.items, got {len(given)}"
+        )
+    names = [answers.items[i] for i in np.flatnonzero(given.present)]
+    return dict(zip(names, given.values.tolist(), strict=True))
+
+
+def gold_accuracies(beside: Beside, model: Estimates, z: float) -> Estimates:
+    """Accuracies by the posteriors of all items, put right by what gold shows of them.
+
+    An annotator's accuracy is the mean of ``r``, the probability of the own label before gold (1 or
+    0 where the item was picked), plus the mean of ``right - r`` on the items of the random sample,
+    for the share of answers that they stand for. The errors' second moment has ten answers of all
+    annotators added, and half an answer.
+
+    Args:
+        beside: :class:`Beside`.
+        model: The accuracies without gold, for annotators with too little of it.
+        z: Normal quantile of the intervals.
+
+    Reference: Angelopoulos et al., *Prediction-powered inference*, 2023; a difference estimator of
+    survey sampling.
+    """
+    crowd, known = beside.crowd, beside.known
+    m = len(crowd.answers)
+    expected = beside.before[crowd.item, crowd.label]
+    right = (known[crowd.item] == crowd.label).astype(float)
+    looked = known[crowd.item] >= 0
+    random = crowd.judged & looked & ~beside.picked[crowd.item]
+    exact = crowd.judged & looked & beside.picked[crowd.item]
+
+    def total(values: np.ndarray, where: np.ndarray) -> np.ndarray:
+        return np.bincount(crowd.annotator, np.where(where, values, 0.0), m)
+
+    one, error = np.ones_like(expected), right - expected
+    sample = total(one, random)
+    rest = total(one, crowd.judged & ~exact)
+    shift = total(error, random) / np.maximum(sample, 1.0)
+    count = np.maximum(total(one, crowd.judged), 1.0)
+    value = (total(right, exact) + total(expected, crowd.judged & ~exact) + rest * shift) / count
+    square = total(error**2, random)
+    pooled = square.sum() / max(sample.sum(), 1.0)
+    variance = (square + STEADY * pooled + 0.5) / (sample + STEADY)
+    left = np.maximum(1.0 - sample / np.maximum(rest, 1.0), 0.0)
+    spread = rest / count * np.sqrt(variance * left / np.maximum(sample, 1.0))
+    few = (sample < 2) & (rest > 0)
+    value = np.clip(value, 0.0, 1.0)
+    return Estimates(
+        np.where(few, model.value, value),
+        np.where(few, model.low, np.maximum(value - z * spread, 0.0)),
+        np.where(few, model.high, np.minimum(value + z * spread, 1.0)),
+        np.where(few, model.error, spread),
+    )
+
+
+def _of_observations(description: str, used: bool, rows: int, items: int) -> Finding:
+    lacking = "" if rows == items else f"; {items - rows} of {items} items have none"
+    told = "predict the labels" if used else "say nothing about the labels: they were left out"
+    return Finding(
+        "observations",
+        "note" if used and rows == items else "warning",
+        f"{description.removeprefix('observations: ')}: they {told}{lacking}",
+        "they are one more voter on every item that has one" if used else "nothing changed by them",
+        rows,
+    )
+
+
+def _of_correlation(correlation: float) -> Finding:
+    return Finding(
+        "shared errors",
+        "note",
+        f"the n answers of an item count as n / (1 + {correlation:g} (n - 1)) independent ones",
+        "so much of their agreement the observations do not explain",
+        correlation,
+    )
+
+
+def _contradiction(before: np.ndarray, known: np.ndarray) -> list[Finding]:
+    """Gold that most often differs from what the answers say."""
+    gold = np.flatnonzero(known >= 0)
+    differs = int((before[gold].argmax(axis=1) != known[gold]).sum())
+    if len(gold) < 5 or differs <= len(gold) / 2:
+        return []
+    return [
+        Finding(
+            "gold",
+            "warning",
+            f"gold contradicts the annotators together on {differs} of {len(gold)} items",
+            "see that items and labels mean the same in both; gold was believed",
+            differs,
+        )
+    ]

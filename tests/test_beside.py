@@ -1,0 +1,130 @@
+"""What is known beside the answers: observations, gold, and what to check next."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jgram.annotators import Answers, Gold, infer_labels, rank_annotators
+from jgram.annotators.beside import gold_accuracies, judge_beside
+from jgram.annotators.posterior import Model, posteriors
+from jgram.annotators.readings import accuracies
+from tests.refusals import refused
+
+Z = 1.959964
+
+
+def panel(seed, items=600, signal=2.0, fooled=0.2):
+    """Three judges fooled alike on some items, three people who see half; points that tell."""
+    rng = np.random.default_rng(seed)
+    truth, misled = rng.integers(0, 3, (2, items))
+    own = np.array([0.05, 0.1, 0.15, 0.15, 0.25, 0.4])
+    guess = rng.integers(0, 3, (items, 6))
+    said = np.where(rng.random((items, 6)) < 1.5 * own, guess, truth[:, None])
+    hard = (rng.random(items) < fooled)[:, None] & (rng.random((items, 3)) < 0.8)
+    said[:, :3] = np.where(hard, misled[:, None], said[:, :3])
+    said[:, 3:] = np.where(rng.random((items, 3)) < 0.5, said[:, 3:], -1)
+    y = rng.normal(0, 1, (items, 3)) + signal * np.eye(3)[truth]
+    item, annotator = np.nonzero(said >= 0)
+    names = tuple(f"i{i}" for i in range(items)), tuple("abcdef"), (0, 1, 2)
+    codes = (item, annotator, said[item, annotator])
+    return Answers(*(part.astype(np.int32) for part in codes), *names), truth, y
+
+
+def wrong(found, truth):
+    best = found.probabilities.max(axis=1)
+    return (found.probabilities.argmax(axis=1) != truth).mean(), 1 - best.mean()
+
+
+def true_accuracies(answers, truth):
+    right = truth[answers.item] == answers.label
+    return {n: right[answers.annotator == a].mean() for a, n in enumerate(answers.annotators)}
+
+
+def test_evidence_multiplies_the_answers_likelihood():
+    channels = np.log(np.array([[[0.8, 0.3], [0.2, 0.7], [1e-9, 1e-9]]]))
+    model = Model(jnp.log(jnp.array([0.6, 0.4])), jnp.asarray(channels), jnp.ones(()))
+    rows = tuple(map(jnp.array, ([0, 1], [0, 0], [0, 1])))
+    found = posteriors(model, rows, jnp.array([1.0, 0.5]), jnp.log(jnp.array([[1, 2], [3, 1.0]])))
+    first = np.array([0.6 * 0.8, 0.4 * 0.3 * 2])
+    second = np.array([0.6 * 0.2**0.5 * 3, 0.4 * 0.7**0.5])
+    expected = [first / first.sum(), second / second.sum()]
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+@pytest.mark.thorough
+def test_observations_put_shared_errors_right_and_say_how_many_are_left():
+    for seed in range(3):
+        answers, truth, y = panel(seed, 1500)
+        before, after = infer_labels(answers), infer_labels(answers, y)
+        was, believed = wrong(before, truth)
+        now, expected = wrong(after, truth)
+        assert was > 1.8 * believed  # sure of errors that are shared
+        assert now < was / 1.5
+        assert 0.66 < expected / now < 1.5
+
+
+@pytest.mark.thorough
+def test_observations_that_say_nothing_change_nothing_and_are_said_to():
+    answers, _, y = panel(4, signal=0.0)
+    alone, beside = infer_labels(answers), infer_labels(answers, y)
+    np.testing.assert_array_equal(alone.probabilities, beside.probabilities)
+    finding = rank_annotators(answers, y).findings[0]
+    assert (finding.name, finding.level) == ("observations", "warning")
+    assert "say nothing" in finding.message
+
+
+@pytest.mark.thorough
+def test_items_without_an_observation_stand_on_their_answers():
+    answers, truth, y = panel(5, 1200)
+    half = np.where((np.arange(1200) % 2 == 0)[:, None], y, np.nan)
+    found, alone = infer_labels(answers, half), infer_labels(answers)
+    errors = found.probabilities.argmax(axis=1) != truth
+    before = alone.probabilities.argmax(axis=1) != truth
+    assert errors[::2].mean() < before[::2].mean() / 1.5
+    assert abs(errors[1::2].mean() - before[1::2].mean()) < 0.03
+    assert "600 of 1200 items have none" in rank_annotators(answers, half).findings[0].message
+
+
+@pytest.mark.thorough
+def test_gold_is_believed_and_narrows_accuracies_that_hold():
+    inside, widths = [], []
+    for seed in range(12):
+        answers, truth, _ = panel(seed, 1500)
+        rng = np.random.default_rng(seed)
+        gold = {f"i{i}": int(truth[i]) for i in rng.permutation(1500)[:200]}
+        ranking, true = rank_annotators(answers, gold=gold), true_accuracies(answers, truth)
+        for one in ranking.annotators:
+            inside.append(one.accuracy.low <= true[one.name] <= one.accuracy.high)
+            widths.append((one.accuracy.high - one.accuracy.low) / 2)
+        if seed == 0:
+            known = infer_labels(answers, gold=gold).probabilities
+            assert all(known[int(i[1:]), label] > 0.999 for i, label in gold.items())
+    assert np.mean(inside) >= 0.9
+    assert np.mean(widths) < 0.05
+
+
+def test_accuracies_of_items_all_picked_are_exact_and_few_gold_rows_leave_the_model():
+    answers, truth, _ = panel(6, 60)
+    names = {f"i{i}": int(truth[i]) for i in range(60)}
+    one = judge_beside(answers, gold={"i0": int(truth[0])})
+    model = accuracies(one.crowd, Z)
+    np.testing.assert_array_equal(gold_accuracies(one, model, Z), model)
+    for gold in (names, Gold(names, frozenset(names))):
+        found = gold_accuracies(judge_beside(answers, gold=gold), model, Z)
+        np.testing.assert_allclose(found.value, list(true_accuracies(answers, truth).values()))
+        np.testing.assert_allclose(found.high - found.low, 0.0, atol=1e-9)
+
+
+def test_gold_against_everybody_is_said_and_gold_of_nothing_is_refused():
+    answers, truth, y = panel(7, 60)
+    against = {f"i{i}": int(truth[i] + 1) % 3 for i in range(30)}
+    findings = rank_annotators(answers, gold=against).findings
+    assert any("contradicts the annotators" in finding.message for finding in findings)
+    for y_given, gold, said in (
+        (None, {"i0": 7}, "one of the labels 0, 1, 2, got 7"),
+        (None, {"j": 1}, "items that have answers"),
+        (None, [1, None], "each of the 60 items"),
+        (y[:7], None, "observation for each of the 60 items"),
+        (np.full((60, 2), np.nan), None, "with observations, got 0"),
+    ):
+        assert said in refused(rank_annotators, answers, y_given, gold)
