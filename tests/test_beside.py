@@ -2,15 +2,24 @@
 
 import jax.numpy as jnp
 import numpy as np
+import pandas
 import pytest
 
 from jgram.annotators import Answers, Gold, infer_labels, rank_annotators
 from jgram.annotators.beside import gold_accuracies, judge_beside
 from jgram.annotators.posterior import Model, posteriors
 from jgram.annotators.readings import accuracies
+from jgram.cli import main
 from tests.refusals import refused
 
 Z = 1.959964
+
+
+def run(capsys, *arguments):
+    """What ``jgram annotators`` returns, prints and says on stderr."""
+    with pytest.raises(SystemExit) as caught:
+        main(["annotators", *map(str, arguments)])
+    return caught.value.code, *capsys.readouterr()
 
 
 def panel(seed, items=600, signal=2.0, fooled=0.2):
@@ -128,3 +137,38 @@ def test_gold_against_everybody_is_said_and_gold_of_nothing_is_refused():
         (np.full((60, 2), np.nan), None, "with observations, got 0"),
     ):
         assert said in refused(rank_annotators, answers, y_given, gold)
+
+
+@pytest.mark.thorough
+def test_from_files_and_back(tmp_path, capsys):
+    """Wide answers with texts; items to check, a sheet filled in, labels for training."""
+    rng = np.random.default_rng(0)
+    words = [["charge", "refund", "invoice"], ["crash", "login", "update"]]
+    truth = rng.integers(0, 2, 300)
+    texts = [" ".join(rng.choice(words[t], 4)) + f" {i}" for i, t in enumerate(truth)]
+    rows = [
+        [f"t{i}", texts[i], *(int(t if rng.random() > e else 1 - t) for e in (0.1, 0.2, 0.3))]
+        for i, t in enumerate(truth)
+    ]
+    sheet = tmp_path / "sheet.csv"
+    head = ["item", "text", "model_a", "model_b", "model_c"]
+    sheet.write_text("\n".join(",".join(map(str, row)) for row in [head, *rows]))
+    base = [str(sheet), "--answers", "model_*", "--observation", "text"]
+    check, labels = tmp_path / "check.csv", tmp_path / "labels.parquet"
+    code, out, _ = run(capsys, *base, "--to-check", 40, "--out", check, "--labels-out", labels)
+    assert code in (0, 3)
+    assert "one more voter" in out
+    found = pandas.read_parquet(labels)
+    assert (found.label == [truth[int(item[1:])] for item in found.item]).mean() > 0.97
+    asked = pandas.read_csv(check)
+    assert (len(asked), (asked.why == "in doubt").sum()) == (40, 20)
+    asked["right"] = [truth[int(item[1:])] for item in asked.item]
+    asked.to_csv(check, index=False)
+    out = run(capsys, *base, "--checked", check)[1]
+    assert "40 of 300 items have gold; 20 were picked for their doubt" in out
+    for more, said in (
+        (["--answers", "model_a"], "two columns or more"),
+        (["--answers", "model_a,model_z"], "model_z"),
+        (["--to-check", "3"], "--out"),
+    ):
+        assert said in run(capsys, *base, *more)[2]

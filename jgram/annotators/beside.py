@@ -38,7 +38,7 @@ from jgram.data.columns import column, did_you_mean, read_table, take
 from jgram.findings import Finding
 from jgram.left_out import predict_left_out
 
-__all__ = ["Beside", "Gold", "gold_accuracies", "judge_beside"]
+__all__ = ["Beside", "Gold", "gold_accuracies", "judge_beside", "to_check"]
 
 CORRELATIONS = (WARY, 0.2, 0.3, 0.45, 0.7, 1.0)
 ROUNDS = 3
@@ -131,7 +131,9 @@ def judge_beside(
         judged=judged,
         answers=np.bincount(crowd.annotator, judged, len(answers.annotators)),
     )
-    findings += [_of_correlation(correlation), *_contradiction(before, known)]
+    findings += [_of_correlation(correlation)]
+    if gold is not None:
+        findings += _contradiction(fit_crowd(answers).posterior, known)
     return Beside(crowd, before, known, picked, tuple(findings))
 
 
@@ -177,7 +179,7 @@ def _likeliest(
     answers: Answers, said: np.ndarray, told: np.ndarray, known: np.ndarray
 ) -> tuple[float, np.ndarray]:
     """``rho``, and the posteriors without gold under it."""
-    rows = tuple(map(jnp.asarray, (answers.item, answers.annotator, answers.label)))
+    rows: Any = tuple(map(jnp.asarray, (answers.item, answers.annotator, answers.label)))
     items, d = said.shape
     start, ones = majority(rows[0], rows[2], items, d), jnp.ones(items)
     gold, best = np.flatnonzero(known >= 0), (-np.inf, 0.0, said)
@@ -247,8 +249,8 @@ def _read_gold(answers: Answers, gold: Any) -> tuple[np.ndarray, np.ndarray, lis
                 "gold",
                 "note",
                 f"{used} of {items} items have gold{rest}",
-                f"{int(picked.sum())} were picked for their doubt, the others are taken as a random "
-                "sample of the rest",
+                f"{int(picked.sum())} were picked for their doubt, the others are taken as a "
+                "random sample of the rest",
                 used,
             )
         ],
@@ -312,6 +314,36 @@ def gold_accuracies(beside: Beside, model: Estimates, z: float) -> Estimates:
         np.where(few, model.high, np.minimum(value + z * spread, 1.0)),
         np.where(few, model.error, spread),
     )
+
+
+def to_check(
+    probabilities: np.ndarray, count: int, known: Iterable[int] = (), seed: int = 0
+) -> list[tuple[int, bool]]:
+    """Items that a person had best look at: half of them in most doubt, half at random.
+
+    Those at random make what is estimated from them honest; those in doubt change most.
+
+    Args:
+        probabilities: Of the labels ``[items, d]``.
+        count: How many.
+        known: Items that have gold already.
+        seed: Of those at random.
+
+    Returns:
+        Numbers of items, and whether each was picked for its doubt.
+
+    Example:
+        >>> sure = np.array([[0.5, 0.5], [0.9, 0.1], [0.6, 0.4], [1.0, 0.0]])
+        >>> [item for item, doubt in to_check(sure, 2) if doubt]
+        [0]
+    """
+    open_ = np.setdiff1d(np.arange(len(probabilities)), np.fromiter(known, int))
+    if not 1 <= count <= len(open_):
+        raise ValueError(f"expected 1 to {len(open_)} items to check, got {count}")
+    doubt = open_[np.argsort(probabilities[open_].max(axis=1), kind="stable")][: count // 2]
+    rest = np.setdiff1d(open_, doubt)
+    chance = np.random.default_rng(seed).choice(rest, count - len(doubt), replace=False)
+    return [(int(i), True) for i in doubt] + [(int(i), False) for i in np.sort(chance)]
 
 
 def _of_observations(description: str, used: bool, rows: int, items: int) -> Finding:

@@ -91,9 +91,7 @@ def item_weights(item: Int[ArrayLike, " n"], items: int, correlation: float) -> 
     return 1.0 / (1.0 + correlation * jnp.maximum(count - 1.0, 0.0))
 
 
-def posteriors(
-    model: Model, rows: Rows, weight: Array, evidence: Array | float = 0.0
-) -> Float[Array, "i s"]:
+def posteriors(model: Model, rows: Rows, weight: Array, evidence: Any = 0.0) -> Float[Array, "i s"]:
     """The expectation step: ``q``."""
     item, annotator, outcome = rows
     table = model.log_channels.reshape(-1, model.log_prior.shape[0])
@@ -157,7 +155,7 @@ def fit(
     *,
     m: int,
     classes: int,
-    evidence: Float[ArrayLike, "..."] | float = 0.0,
+    evidence: Any = 0.0,
     iterations: int = ITERATIONS,
 ) -> tuple[Model, Float[Array, "i s"]]:
     """The model and the posteriors of all items; formulas at the top.
@@ -211,7 +209,7 @@ def cross_fit(
     m: int,
     classes: int,
     folds: int = 1,
-    evidence: Float[ArrayLike, "..."] | float = 0.0,
+    evidence: Any = 0.0,
 ) -> tuple[Model, Float[Array, "i s"], Float[Array, "n s"]]:
     """Posteriors and cavities, each item's from a model that was fitted without its fold.
 

@@ -1,6 +1,6 @@
 """``jgram annotators``: people, or labelling functions, by the answers of their peers."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,14 +10,17 @@ from typer import Option
 from jgram.cli.options import Confidence, Input, Listing, Missing, Output
 from jgram.cli.outputs import TABLES, write_records
 from jgram.cli.show import check_output, emit, progress
+from jgram.display import Field, Table
 
 if TYPE_CHECKING:
-    from jgram.annotators import Answers
+    from jgram.annotators import Answers, InferredLabels
 
 __all__ = ["run"]
 
 
 _ITEM, _ANNOTATOR, _LABEL = "item", "annotator", "label"
+_DOUBT = "in doubt"
+LABELS = (*TABLES, ".parquet")
 
 
 class By(StrEnum):
@@ -47,9 +50,24 @@ class Columns:
     answers: Annotated[
         str | None,
         Option(
-            help="Instead: array of an npz, a row an item, a column an annotator, -1 for no answer "
-            "or abstained."
+            help="Instead: columns of a table, one an annotator (gpt,claude or 'model_*'), or an "
+            "array of an npz, a row an item, a column an annotator, -1 for no answer or abstained."
         ),
+    ] = None
+    items: Annotated[
+        Path | None,
+        Option(help="File with a row an item, its name in the column --item."),
+    ] = None
+    observation: Annotated[
+        list[str] | None,
+        Option(
+            help="Column of texts, numbers or categories that depends on the truth, in --items or "
+            "beside the answers; repeatable."
+        ),
+    ] = None
+    gold: Annotated[
+        str | None,
+        Option(help="Column of right labels, in --items or beside the answers, mostly empty."),
     ] = None
     repeats: Annotated[
         Repeats,
@@ -57,9 +75,27 @@ class Columns:
     ] = Repeats.REFUSE
 
 
+@dataclass(frozen=True, kw_only=True)
+class Checking:
+    """Checking by hand"""
+
+    to_check: Annotated[
+        int | None,
+        Option(
+            help="Write so many items to check into --out: half in most doubt, half at random.",
+            min=1,
+        ),
+    ] = None
+    checked: Annotated[
+        Path | None,
+        Option(help="The sheet of --to-check with its column 'right' filled in."),
+    ] = None
+
+
 def run(
     source: Input,
     columns: Columns,
+    checking: Checking,
     listing: Listing,
     output: Output,
     by: Annotated[
@@ -80,7 +116,7 @@ def run(
     labels_out: Annotated[
         Path | None,
         Option(
-            help="Write inferred labels and probabilities to this .csv or .json file.",
+            help="Write inferred labels and probabilities to this .csv, .json or .parquet file.",
             rich_help_panel="Output",
         ),
     ] = None,
@@ -88,6 +124,7 @@ def run(
 ) -> int:
     """Rank annotators by their peers' answers: no truth needed, one row for each answer.
 
+    Observations of the items are one more voter; --gold, and --checked, right labels of some.
     FILE may also be the JSON export of Label Studio: --label is then the name of its choices, and
     --item a field of the task's data.
 
@@ -98,25 +135,154 @@ def run(
 
         jgram annotators votes.csv --abstain skip --by accuracy --labels-out labels.csv
 
+        jgram annotators sheet.csv --answers gpt,claude,mistral --observation text \
+          --to-check 200 --out check.csv
+
+        jgram annotators sheet.csv --answers 'model_*' --observation text --checked check.csv
+
         jgram annotators label-studio.json --by accuracy
 
         jgram annotators answers.npz --answers answers --out annotators.csv --plot them.png
     """
-    outputs = {"--out": (listing.out, TABLES), "--labels-out": (labels_out, TABLES)}
-    check_output(output, [source.file], outputs)
+    outputs = {"--out": (listing.out, TABLES), "--labels-out": (labels_out, LABELS)}
+    check_output(output, [source.file, columns.items, checking.checked], outputs)
+    if checking.to_check is not None and listing.out is None:
+        raise ValueError("--to-check: expected --out, the file for the items to check, got none")
     with progress("ranking annotators", quiet=output.quiet):
         from jgram.annotators import infer_labels, rank_annotators
 
         given = _answers(source, columns)
+        y, gold = _beside(source, columns, given, checking.checked)
         reading: Any = by.value.replace("-", "_")
-        found = rank_annotators(given, by=reading, incentive=incentive, confidence=confidence)
-        if labels_out is not None:
-            inferred = infer_labels(given)
-            write_records(labels_out, inferred.to_json(), inferred.records())
+        found = rank_annotators(
+            given, y, gold, by=reading, incentive=incentive, confidence=confidence
+        )
+        inferred = None
+        if labels_out is not None or checking.to_check is not None:
+            inferred = infer_labels(given, y, gold)
+        if inferred is not None and labels_out is not None:
+            _write_labels(labels_out, inferred)
     out = None if listing.out is None else (listing.out, found.table())
+    if checking.to_check is not None:
+        out = (listing.out, _sheet(inferred, checking.to_check, gold))
     about = {"file": str(source.file)}
     options = {"out": out, "written": [labels_out], "limit": listing.limit}
     return emit(found, about, output, told=found.separated, **options)
+
+
+def _write_labels(path: Path, inferred: "InferredLabels") -> None:
+    """Labels with their probabilities, for training."""
+    if path.suffix.lower() != ".parquet":
+        return write_records(path, inferred.to_json(), inferred.records())
+    import pandas
+
+    return pandas.DataFrame(inferred.records()).to_parquet(path, index=False)
+
+
+def _sheet(inferred: Any, count: int, gold: Any) -> Table:
+    """The items to check, with room for what is right."""
+    from jgram.annotators.beside import to_check
+
+    place = {item: i for i, item in enumerate(inferred.items)}
+    known = [place[item] for item in (gold.labels if gold else ()) if item in place]
+    chosen = to_check(inferred.probabilities, count, known)
+    best = inferred.probabilities.max(axis=1)
+    fields = [
+        Field("item", lambda row: inferred.items[row[0]], str, ("item",)),
+        Field("label", lambda row: inferred.labels[row[0]], str, ("label",)),
+        Field("probability", lambda row: float(best[row[0]]), "{:.3f}".format, ("probability",)),
+        Field("why", lambda row: _DOUBT if row[1] else "at random", str, ("why",)),
+        Field("right", lambda _: "", str, ("right",)),
+    ]
+    return Table("Items to check", chosen, fields)
+
+
+def _beside(source: Input, given: Columns, answers: "Answers", checked: Path | None) -> Any:
+    """Observations of the items, and the right labels of some."""
+    from jgram.annotators import Gold
+    from jgram.cli.read import read_raw
+    from jgram.data import read_cells
+
+    names = [*(given.observation or []), *([given.gold] if given.gold else [])]
+    gold: dict[Any, Any] = {}
+    y, picked = None, set()
+    if names:
+        table = source if given.items is None else replace(source, file=given.items)
+        by_row = given.items is None and given.answers is not None
+        if by_row and source.file.suffix.lower() != ".npz":
+            by_row = given.item not in read_cells(source.file, [0], separator=source.separator)
+        read = read_raw(table, names if by_row else [given.item, *names])
+        keys = range(len(read[names[0]])) if by_row else _values(read[given.item])
+        first = {str(key): row for row, key in reversed([*enumerate(keys)])}
+        rows = [first.get(str(item), -1) for item in answers.items]
+        if max(rows, default=-1) < 0:
+            raise ValueError(
+                f"{given.item}: expected the items that have answers, got none of them "
+                f"({answers.items[0]!r} is one)"
+            )
+        picks = {name: [*_values(read[name]), None] for name in names}
+        y = {name: [picks[name][row] for row in rows] for name in given.observation or []} or None
+        if given.gold:
+            labels = [picks[given.gold][row] for row in rows]
+            gold = {i: x for i, x in zip(answers.items, labels, strict=True) if x is not None}
+    if checked is not None:
+        sheet = read_raw(replace(source, file=checked), ["item", "why", "right"])
+        own = {str(item): item for item in answers.items}
+        for item, why, right in zip(*map(_values, sheet.values()), strict=True):
+            if right is not None:
+                gold[own.get(str(item), item)] = right
+                picked |= {own.get(str(item), item)} if why == _DOUBT else set()
+    if not gold:
+        if given.gold or checked:
+            raise ValueError("--gold: expected right labels of some items, got none")
+        return y, None
+    known = {str(label): label for label in answers.classes}
+    gold = {item: known.get(str(label), label) for item, label in gold.items()}
+    return y, Gold(gold, frozenset(picked))
+
+
+def _values(column: Any) -> list[Any]:
+    """Values, ``None`` where there is none."""
+    if column.is_block:
+        return list(column.values)
+    found = [None] * len(column)
+    for row, value in zip(column.present.nonzero()[0], column.values.tolist(), strict=True):
+        found[row] = value
+    return found
+
+
+def _wide(source: Input, given: Columns) -> "Answers":
+    """Answers from columns of a table, one an annotator."""
+    from fnmatch import fnmatchcase
+
+    from jgram.annotators import answers_from_columns
+    from jgram.cli.read import listed, read_raw
+    from jgram.data import read_cells
+
+    present = list(read_cells(source.file, [0], separator=source.separator))
+    wanted = [part.strip() for part in (given.answers or "").split(",")]
+    names = [n for n in present for part in wanted if n == part or fnmatchcase(n, part)]
+    names = [n for n in dict.fromkeys(names) if n not in (given.gold, given.item)]
+    lost = [part for part in wanted if not any(fnmatchcase(n, part) for n in present)]
+    if lost or len(names) < 2:
+        raise ValueError(
+            f"--answers: expected the names of two columns or more, or a pattern such as "
+            f"'model_*', got {', '.join(lost) or given.answers}; there are {', '.join(present)}"
+        )
+    keyed = given.item in present
+    read = read_raw(source, [*([given.item] if keyed else []), *names])
+    size = len(read[names[0]])
+    items = _values(read[given.item]) if keyed else list(range(size))
+    label = [value for name in names for value in _values(read[name])]
+    return answers_from_columns(
+        items * len(names),
+        [name for name in names for _ in range(size)],
+        label,
+        classes=listed(source.classes, read[names[0]]),
+        repeats=given.repeats.value,
+        abstain=listed(source.abstain, read[names[0]]) or (),
+        missing="raise" if source.missing is Missing.RAISE else "drop",
+    )
 
 
 def _answers(source: Input, given: Columns) -> "Answers":
@@ -145,6 +311,8 @@ def _answers(source: Input, given: Columns) -> "Answers":
             abstain=listed(source.abstain, []) or (),
             missing=missing,
         )
+    if given.answers is not None and source.file.suffix.lower() != ".npz":
+        return _wide(source, given)
     if given.answers is not None:
         if source.classes is not None:
             raise ValueError(
