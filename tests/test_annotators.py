@@ -579,3 +579,17 @@ def test_readings_are_drawn_with_intervals_and_names_as_they_are():
     (axes,) = figure.axes
     assert [text.get_text() for text in axes.texts] == ["b$b", "none", "ann"]
     assert axes.collections[0].get_segments()[0][:, 0].tolist() == [-0.5, -0.1]
+
+
+def test_no_constant_annotator_stands_above_an_informative_one():
+    """Models that answer one word: accuracy flatters them, balanced accuracy does not."""
+    rng = np.random.default_rng(0)
+    truth = np.where(rng.random(600) < 0.8, 0, rng.integers(1, 3, 600))
+    said = [np.where(rng.random(600) < e, rng.integers(0, 3, 600), truth) for e in (0.2, 0.3, 0.4)]
+    answers = np.stack([*said, np.zeros(600, int), np.ones(600, int)], axis=1)
+    found = rank_annotators(answers)
+    assert found.by == "balanced"
+    assert [one.name for one in found.annotators][:3] == [0, 1, 2]
+    assert rank_annotators(answers, by="accuracy").annotators[-1].name in (3, 4)
+    alike = rank_annotators(np.stack(said, axis=1))
+    assert (alike.by, alike.findings[0].name) == ("log_score", "reading")

@@ -37,7 +37,9 @@ from jgram.annotators.readings import (
     accuracies,
     agreements,
     alike,
+    balanced_accuracies,
     determinants,
+    habits,
     log_scores,
     noise_p_values,
     renamings,
@@ -60,8 +62,10 @@ __all__ = [
 ]
 
 LEVEL = 0.05
-By = Literal["log_score", "determinant", "accuracy"]
+HABITS = 0.1  # differences of annotators' label shares from which every class weighs alike
+By = Literal["log_score", "balanced", "determinant", "accuracy"]
 QUESTIONS: dict[str, str] = {
+    "balanced": "share of right answers if every class were as frequent",
     "log_score": "how well the others' answers foretell this one's (0 is best)",
     "determinant": "what is left of the truth, every class alike, whatever the names (1 is all)",
     "accuracy": "share of right answers if the consensus is mostly right",
@@ -89,6 +93,7 @@ class Annotator:
         first_rank: Lowest rank that the data leave.
         last_rank: Highest rank that they leave.
         log_score: Mean log probability that the others give to the own labels.
+        balanced: Balanced accuracy: share of right answers if every class were as frequent.
         determinant: ``|det C|^(1/(d-1))`` of the confusion matrix; ``None`` where only one label is
             ever given.
         accuracy: Share of right answers; of an annotator who abstains, the precision.
@@ -107,6 +112,7 @@ class Annotator:
     first_rank: int
     last_rank: int
     log_score: Reading
+    balanced: Reading
     determinant: Reading | None
     accuracy: Reading
     agreement: float
@@ -205,7 +211,7 @@ class AnnotatorRanking(Shown):
                   lambda ranks: "{} [{}, {}]".format(*ranks), ("rank", "first_rank", "last_rank")),
             Field("answers", attrgetter("answers"), keys=("answers",)),
             Field("coverage", attrgetter("coverage"), display.share, ("coverage",)),
-            *map(reading, ("log_score", "determinant", "accuracy")),
+            *map(reading, ("log_score", "balanced", "determinant", "accuracy")),
             Field("", attrgetter("agreement"), keys=("agreement",)),
             Field("", attrgetter("p_value"), keys=("p_value",)),
             Field("", attrgetter("standing"), keys=("standing",)),
@@ -304,7 +310,7 @@ def rank_annotators(
     y: Any = None,
     gold: Any = None,
     *,
-    by: By = "log_score",
+    by: By | None = None,
     incentive: bool = False,
     num_classes: int | None = None,
     confidence: float = 0.95,
@@ -320,7 +326,8 @@ def rank_annotators(
             columns, an embedding. They are one more voter (jgram/annotators/beside.py).
         gold: Right labels of some items, by item, or one for each of ``answers.items`` with
             ``None`` where nobody looked; :class:`jgram.annotators.Gold` where some were picked.
-        by: The reading to rank by.
+        by: The reading to rank by. Unless given: where annotators' habits differ, so that shares of
+            the labels are not the truth's, ``"balanced"``; else ``"log_score"``. It is said which.
         incentive: Judge every answer by what others said alone, items cross-fitted, so that no
             answer has a part in what it is judged by. For payments.
         num_classes: Number of classes of a matrix; default the largest code plus one.
@@ -344,7 +351,7 @@ def rank_annotators(
     Reference: Dawid and Skene (1979) for the model; judging annotators by their peers is not in
     *Data Reliability Scoring*.
     """
-    if by not in list(QUESTIONS):
+    if by is not None and by not in list(QUESTIONS):
         raise ValueError(f"by: expected one of {', '.join(QUESTIONS)}, got {by!r}")
     answers = as_answers(answers, num_classes)
     beside = judge_beside(answers, y, gold, incentive=incentive)
@@ -354,6 +361,8 @@ def rank_annotators(
     readings = _readings(crowd, z := normal_quantile(confidence))
     if gold is not None:
         readings["accuracy"] = gold_accuracies(beside, readings["accuracy"], z)
+    spread = habits(crowd)
+    asked, by = by, by or ("balanced" if spread > HABITS else "log_score")
     chosen = readings[by]
     if np.isnan(chosen.value[judged]).all():
         raise ValueError(
@@ -374,6 +383,7 @@ def rank_annotators(
         classes=answers.classes,
         findings=(
             *beside.findings,
+            *([] if asked else [_by_default(by, spread)]),
             *_findings(by, answers, crowd, listed, p_value, collusion),
         ),
     )
@@ -409,6 +419,20 @@ def infer_labels(
     )
 
 
+def _by_default(by: str, spread: float) -> Finding:
+    """Which reading ranks where none was asked for, and why."""
+    differ = "differ" if by == "balanced" else "hardly differ"
+    other = "log_score" if by == "balanced" else "balanced"
+    return Finding(
+        "reading",
+        "note",
+        f"ranked by {by.replace('_', ' ')}, since annotators' shares of the labels {differ} "
+        f"({spread:.2f}; {HABITS:g} is where)",
+        f"rank by {other.replace('_', ' ')} too where that matters",
+        spread,
+    )
+
+
 def _refuse_too_few(judged: np.ndarray, answers: Answers) -> None:
     if len(judged) == 0:
         raise ValueError(
@@ -433,12 +457,13 @@ def _only_labels(crowd: Crowd) -> np.ndarray:
 
 
 def _readings(crowd: Crowd, z: float) -> dict[str, Estimates]:
-    """All three; no determinant where only one label is given."""
+    """All of them; no determinant where only one label is given."""
     left_out = _only_labels(crowd) >= 0
     found = determinants(crowd, z)
     return {
         "log_score": log_scores(crowd, z),
         "determinant": Estimates(*(np.where(left_out, np.nan, part) for part in found)),
+        "balanced": balanced_accuracies(crowd, z),
         "accuracy": accuracies(crowd, z),
     }
 
@@ -449,7 +474,10 @@ def _listed(
     """The judged annotators, best first."""
     classes = answers.classes
     p_value, only, agreement = noise_p_values(crowd), _only_labels(crowd), agreements(crowd)
-    rank, first, last = _ranks(readings[by], judged)
+    ranked = readings[by]
+    if not (answers.label == len(classes)).any():  # who always says the same comes last
+        ranked = ranked._replace(value=np.where(only >= 0, np.nan, ranked.value))
+    rank, first, last = _ranks(ranked, judged)
     standing, naming = _standings(readings[by], judged, p_value), renamings(crowd, LEVEL)
     coverage = np.bincount(crowd.annotator, minlength=len(crowd.answers)) / len(answers.items)
     return [
@@ -461,6 +489,7 @@ def _listed(
             first_rank=int(first[a]),
             last_rank=int(last[a]),
             log_score=_reading(readings["log_score"], a),
+            balanced=_reading(readings["balanced"], a),
             determinant=None if only[a] >= 0 else _reading(readings["determinant"], a),
             accuracy=_reading(readings["accuracy"], a),
             agreement=float(agreement[a]),

@@ -57,8 +57,10 @@ __all__ = [
     "Estimates",
     "accuracies",
     "alike",
+    "balanced_accuracies",
     "determinants",
     "fit_crowd",
+    "habits",
     "log_scores",
     "noise_p_values",
     "renamings",
@@ -238,6 +240,43 @@ def determinants(crowd: Crowd, z: float) -> Estimates:
     error = np.sqrt(np.maximum(spread / (worth + 1.0), 0.0).sum(axis=1)) / (d - 1)
     value, low, high = (np.exp(np.minimum(log + s * z * error, 0.0)) for s in (0, -1, 1))
     return Estimates(value, low, high, value * np.minimum(error, 1e3))
+
+
+def balanced_accuracies(crowd: Crowd, z: float, *, shared: float = SHARED) -> Estimates:
+    """Mean diagonal of the shrunk confusion matrix: the accuracy if all classes were as frequent.
+
+    Whoever always says the same has ``1/d``, however frequent that class is. Intervals have the
+    allowance for errors that everybody makes; the error, which ranks go by, has not.
+
+    Args:
+        crowd: A :class:`Crowd`.
+        z: Normal quantile of the intervals.
+        shared: The allowance, on the logit scale.
+    """
+    channel, worth = confusions(crowd)
+    right = np.einsum("akk->ak", channel)
+    value = np.clip(right.mean(axis=1), 1e-6, 1.0 - 1e-6)
+    error = np.sqrt(np.sum(right * (1.0 - right) / (worth + 1.0), axis=1)) / right.shape[1]
+    scale = value * (1.0 - value)
+    wide = z * np.sqrt((error / scale) ** 2 + shared**2)
+    middle = np.log(value / (1.0 - value))
+    low, high = (1.0 / (1.0 + np.exp(-(middle + sign * wide))) for sign in (-1, 1))
+    return Estimates(value, low, high, error)
+
+
+def habits(crowd: Crowd) -> float:
+    """How far annotators' shares of labels are from those of all, beyond what sampling does.
+
+    Half the sum of absolute differences less its expectation for answers drawn from the shares of
+    all, at least 0, the mean over answers.
+    """
+    m, d = crowd.counts.shape[:2]
+    said = tally(crowd.annotator, crowd.label, (m, d))
+    said = said[said.sum(axis=1) > 0]
+    size, pooled = said.sum(axis=1), said.sum(axis=0) / said.sum()
+    away = np.abs(said / size[:, None] - pooled).sum(axis=1) / 2
+    chance = np.sqrt(2 * pooled * (1 - pooled) / np.pi / size[:, None]).sum(axis=1) / 2
+    return float(size @ np.maximum(away - chance, 0.0) / size.sum())
 
 
 def accuracies(

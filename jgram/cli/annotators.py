@@ -27,6 +27,7 @@ class By(StrEnum):
     """What annotators are ranked by."""
 
     LOG_SCORE = "log-score"
+    BALANCED = "balanced"
     DETERMINANT = "determinant"
     ACCURACY = "accuracy"
 
@@ -99,12 +100,14 @@ def run(
     listing: Listing,
     output: Output,
     by: Annotated[
-        By,
+        By | None,
         Option(
-            help="Agreement with the others, what is left of the truth, share right.",
+            help="Agreement with the others; share right if classes were as frequent; what is left "
+            "of the truth; share right.",
             rich_help_panel="Ranking",
+            show_default="balanced where annotators' habits differ, else log-score",
         ),
-    ] = By.LOG_SCORE,
+    ] = None,
     incentive: Annotated[
         bool,
         Option(
@@ -153,7 +156,7 @@ def run(
 
         given = _answers(source, columns)
         y, gold = _beside(source, columns, given, checking.checked)
-        reading: Any = by.value.replace("-", "_")
+        reading: Any = by and by.value.replace("-", "_")
         found = rank_annotators(
             given, y, gold, by=reading, incentive=incentive, confidence=confidence
         )
