@@ -54,7 +54,7 @@ def complete(line, word):
 
 def test_shells_complete_and_need_not_wait_for_jax():
     offered, imported = complete("jgram annotators answers.csv --by ", 4)
-    assert offered == ["log-score", "determinant", "accuracy"]
+    assert offered == ["log-score", "balanced", "determinant", "accuracy"]
     assert "typer" in imported
     assert not imported & {"jax", "numpy", "matplotlib", "pandas", "scipy"}
 
