@@ -4,7 +4,7 @@ One drawing serves a file, a notebook and a page; its marks are of a size that a
 matplotlib comes with ``pip install 'jgram[cli]'`` and is imported only when a figure is made.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from io import BytesIO, StringIO
 from textwrap import wrap
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["curve_figure", "figure", "images_figure", "intervals_figure", "to_svg"]
+__all__ = ["curve_figure", "figure", "images_figure", "intervals_figure", "series_figure", "to_svg"]
 
 MOST_MARKS = 40
 MARK, SOFT, TEXT, WORSE, PAPER = "#0b62a4", "#8d969f", "#17202a", "#c4510b", "#ffffff"
@@ -168,6 +168,40 @@ def curve_figure(
     axes.set_ylim(0, 1.02)
     axes.set_xlim(0, total)
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+    _finish(axes, title)
+    return drawing
+
+
+def series_figure(
+    places: Sequence[str],
+    series: Mapping[str, Sequence[float | None]],
+    crossed: Sequence[bool],
+    *,
+    title: str,
+) -> "Figure":
+    """Shares over time, a line each, named at its end.
+
+    Args:
+        places: ``[t]``, names along the axis; the first and the last are drawn.
+        series: Name to values ``[t]``, ``None`` where there is none.
+        crossed: ``[t]``, where a cross stands at the foot.
+        title: What the values are.
+    """
+    drawing, (axes,) = figure(height=3.4)
+    ticks = sorted({0, len(places) - 1})
+    for line, (name, values) in enumerate(series.items()):
+        shown = np.array([np.nan if value is None else value for value in values])
+        style = ("-", "--", ":", "-.")[line % 4]
+        axes.plot(shown, style, marker="o", ms=4, color=(MARK, TEXT, SOFT)[line % 3],
+                  label=_shortened(visible(name)))  # fmt: skip
+    failed = np.flatnonzero(crossed)
+    axes.plot(failed, np.zeros(len(failed)), "x", color=WORSE, ms=8, mew=2)
+    axes.set_xticks(ticks, [visible(places[i])[:10] for i in ticks])
+    axes.set_ylim(-0.04, max(1.04, *(value or 0 for each in series.values() for value in each)))
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+    legend = axes.legend(loc="lower left", fontsize=9, frameon=False)
+    for text in legend.get_texts():
+        text.set_parse_math(False)
     _finish(axes, title)
     return drawing
 

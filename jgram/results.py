@@ -18,6 +18,8 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import numpy as np
 
 from jgram.annotators import AnnotatorRanking, InferredLabels
+from jgram.check import Check
+from jgram.drift import Baseline, Drift
 from jgram.issues import CellIssues, ClassSummary, LabelIssues
 from jgram.report import PairComparison, Ranking, ScoreReport
 
@@ -33,6 +35,9 @@ _CLASSES: dict[str, Any] = {
         CellIssues,
         AnnotatorRanking,
         InferredLabels,
+        Baseline,
+        Drift,
+        Check,
     )
 }
 _DEMO = "jgram/demo/1"
@@ -187,7 +192,7 @@ def schema(name: str) -> dict[str, Any]:
     A number that is not finite is null, with the reason beside it under ``<name>_reason``.
 
     Args:
-        name: ``"score"``, ``"ranking"``, ``"issues"``, ``"cells"``, ``"annotators"`` or ``"demo"``.
+        name: ``"score"``, ``"ranking"``, ``"issues"``, ``"cells"``, ``"annotators"``, ``"drift"``, ``"check"`` or ``"demo"``.
 
     Returns:
         The schema as plain data.
