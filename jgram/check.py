@@ -149,8 +149,9 @@ class Check(Shown):
     def to_junit(self) -> str:
         """The rules as JUnit's XML, which build servers show."""
         failing = self.failures
+        about = {"name": "jgram check", "timestamp": self.when}
         numbers = {"tests": str(len(self.rules)), "failures": str(len(failing))}
-        suite = ElementTree.Element("testsuite", name="jgram check", timestamp=self.when, **numbers)
+        suite = ElementTree.Element("testsuite", about | numbers)
         for one in self.rules:
             name = display.visible(one.rule)
             case = ElementTree.SubElement(suite, "testcase", classname="jgram.check", name=name)
@@ -244,7 +245,8 @@ def _judged(
 ) -> RuleResult:
     """What becomes of a rule of one report."""
     match = _RULE.fullmatch(rule.strip())
-    name, what, sign, bound, percent, other = match.groups() if match else [None] * 6
+    parts: Any = match.groups() if match else [None] * 6
+    name, what, sign, bound, percent, other = parts
     bounded, paired = what in ("keeps", "earns", "accuracy"), what in _PAIRED
     if name is None or bounded != (sign is not None) or paired != (other is not None):
         raise ValueError(f"rules: expected a sentence such as {_KNOWN}, got {rule!r}")
@@ -275,7 +277,7 @@ def _judged(
         )
         if pair is None:
             raise ValueError(f"{rule!r}: expected two reports, got one twice")
-        told = pair.separated and (what == "separated from" or pair.better == name)
+        told = pair.told and (what == "separated from" or pair.better == name)
         return _said(rule, told, f"{pair.conclusion} p {display.p_value(pair.adjusted_p_value)}")
     if what == "accuracy":
         if name not in gold:

@@ -530,7 +530,8 @@ def _scorer(away: np.ndarray, z: np.ndarray, w: np.ndarray, spread: Any) -> np.n
     centred = np.where(w[:, None] > 0, z - shares, 0.0)
     sums, own = away.T @ (w[:, None] * centred) / n, w * np.sum(away**2, axis=1)
     gram = sums.T @ sums - centred.T @ (own[:, None] * centred) / n**2
-    noise, tau = map(np.asarray, noise_level(n, shares, spread, own.sum(), own.sum()))
+    level = noise_level(*map(jax.numpy.asarray, (n, shares, spread, own.sum(), own.sum())))
+    noise, tau = map(np.asarray, level)
     return sums @ np.linalg.inv(gram + 1j * tau * np.diag(noise)).real
 
 

@@ -192,7 +192,8 @@ def schema(name: str) -> dict[str, Any]:
     A number that is not finite is null, with the reason beside it under ``<name>_reason``.
 
     Args:
-        name: ``"score"``, ``"ranking"``, ``"issues"``, ``"cells"``, ``"annotators"``, ``"drift"``, ``"check"`` or ``"demo"``.
+        name: ``"score"``, ``"ranking"``, ``"issues"``, ``"cells"``, ``"annotators"``, ``"drift"``,
+            ``"check"`` or ``"demo"``.
 
     Returns:
         The schema as plain data.

@@ -1,8 +1,8 @@
 """The ``jgram`` command: files in, rankings out. All judgement is in the library; this is its face.
 
 Exit codes: 0 an answer, 1 it could not be finished (memory, an error of jgram's own), 2 input that
-does not fit, 3 the data cannot tell, 4 a rule of check failed, 130 interrupted. All but 0 say why in one line on stderr, or
-in the answer itself.
+does not fit, 3 the data cannot tell, 4 a rule of check failed, 130 interrupted. All but 0 say why
+in one line on stderr, or in the answer itself.
 """
 
 __all__ = ["main"]

@@ -18,7 +18,8 @@ COMMANDS = ("score", "rank", "issues", "annotators", "check", "encode", "demo")
 
 app: typer.Typer = typer.Typer(
     help="How reliable is reported data when nobody can check it?",
-    epilog="Exit codes: 0 an answer, 1 not finished, 2 wrong input, 3 the data cannot tell, 4 a rule failed.",
+    epilog="Exit codes: 0 an answer, 1 not finished, 2 wrong input, 3 the data cannot tell, 4 a "
+    "rule of check failed.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich" if get_terminal_size().columns >= 72 else None,  # else it cuts names

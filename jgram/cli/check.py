@@ -15,7 +15,7 @@ from jgram.cli.outputs import whole_file
 from jgram.cli.show import check_output, emit, progress
 
 if TYPE_CHECKING:
-    from jgram.drift import Baseline, Drift
+    from jgram.drift import Drift
 
 __all__ = ["run"]
 
@@ -199,7 +199,7 @@ def _drift(
 
     observed, inference = given["observed"], given["inference"]
     reports = {name: night.columns[name] for name in given["reports"]}
-    y = {name: night.columns[name] for name in observed.observation}
+    y = {name: night.columns[name] for name in observed.needed}
     weights = None if night.counted is None else night.counted.counts
     if inference.weight:
         own = night.columns[inference.weight].numbers
