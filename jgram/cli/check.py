@@ -28,9 +28,9 @@ _Beside = Annotated[Path | None, Option(rich_help_panel="Baseline")]
 
 def run(
     output: Output,
-    rules: Annotated[Path, Argument(help="TOML file, or pyproject.toml with [tool.jgram].")] = Path(
-        "pyproject.toml"
-    ),
+    rules: Annotated[
+        Path, Argument(help="TOML file, or pyproject.toml with a table tool.jgram.")
+    ] = Path("pyproject.toml"),
     file: Annotated[Path | None, Argument(help="Tonight's data, if not the rules' file.")] = None,
     save_baseline: Annotated[
         Path | None,
