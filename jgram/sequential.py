@@ -1,0 +1,229 @@
+"""Which report is better, asked at any time: verdicts on a stream that one may stop when one likes.
+
+A test for a fixed number of records, looked at after each of them, finds a difference sooner or
+later where there is none. Here each record is paid by a scorer made of *past* records, and bets are
+placed on the sign of the difference ``v`` of two reports' payoffs. Where the reports may be
+swapped, that sign is a fair coin whatever else is known, so that
+
+    W_t = mean over theta of prod_(s <= t) (1 + tanh(theta v_s / rms_s)),     rms_s^2 = mean v^2
+
+is a martingale: it ever exceeds ``1/level`` with a probability of at most ``level`` (Ville),
+however often one looks. Reports of equal means and unlike errors may not be swapped; for those the
+mixture over normal effects, ``(1 + t/T)^(-1/2) exp(S_t^2 / (2 V_t) t/(t + T))`` with the sums ``S``
+of ``v`` and ``V`` of ``v^2``, must have exceeded ``1/level`` as well: that holds in the limit,
+whatever the law of ``v``. Its bound in Fieller's interval makes what one report keeps of another a
+confidence sequence, which holds at all times together.
+
+The state is a pytree of sums, ``O(m (m + d))`` numbers a pair of reports for ``m`` features.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import exp, inf, log, sqrt
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import jgram.display as display
+from jgram.arrays import HIGHEST, Array, ArrayLike, Int, Shaped, float64
+from jgram.comparisons import normal_quantile, retention
+from jgram.contrasts import _Scorer, noise_level, scorer_of
+from jgram.display import Field, Line, Shown, Table, View
+from jgram.plots import intervals_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["SequentialPair", "SequentialRanking", "State", "start", "update", "verdict"]
+
+BATCH = 32  # records that one scorer pays
+FIRST = 30  # records before the first bet
+EFFECTS = (0.06, 0.12, 0.25, 0.5, 1.0)  # means of v in root mean squares that are bet on
+PATIENCE = 30.0
+"""``T``: the confidence sequence is narrowest, beside fixed intervals, at about ten times this."""
+
+
+class State(NamedTuple):
+    """What past records leave, an entry for each pair of reports; a pytree, to be saved as one.
+
+    Attributes:
+        centre: ``[m]``, taken off all features.
+        labels: Sums ``[p, 2, d]`` of both reports as matrices.
+        features: Sums ``[p, m]``.
+        crossed: Sums ``[p, d, m]`` of the mean report times the features.
+        squared: Sums ``[p, m, m]``.
+        own: Sums ``[p, 1 + d, 1 + d]`` of squared lengths of features, times the mean report with a
+            one before it, times itself.
+        own_squares: Sums ``[p]`` of the squared squared lengths.
+        paid: Sums ``[p, 2]`` of the payoffs of both reports.
+        paid_squared: Sums ``[p, 2, 2]``.
+        bets: ``[p, 4]``: records paid; those whose payoffs differ; sums of ``v`` and ``v^2``.
+        wealth: Logarithms ``[p, 2, effects]``: of bets on the first report, and on the second.
+        peaks: Logarithms ``[p, 2, 2]`` of the largest wealth so far of coins, and of means.
+    """
+
+    centre: Any
+    labels: Any
+    features: Any
+    crossed: Any
+    squared: Any
+    own: Any
+    own_squares: Any
+    paid: Any
+    paid_squared: Any
+    bets: Any
+    wealth: Any
+    peaks: Any
+
+
+def start(
+    features: Shaped[ArrayLike, "n m"], *, num_reports: int = 2, num_classes: int
+) -> State:
+    """The state before the first record.
+
+    Args:
+        features: Of some typical records (:meth:`jgram.kernels.RandomFeatures.features`), about
+            whose mean those to come are taken; they count for nothing else.
+        num_reports: ``k >= 2``; there are ``k (k - 1) / 2`` pairs.
+        num_classes: ``d``, for good: a stream whose labels gain a class starts again.
+
+    Example:
+        >>> start(np.eye(3), num_classes=2).crossed.shape
+        (1, 2, 3)
+    """
+    if num_reports < 2 or num_classes < 2:
+        raise ValueError(
+            f"expected two reports and two classes or more, got {num_reports} and {num_classes}"
+        )
+    with float64():
+        centre = jnp.mean(jnp.asarray(features, float), axis=0)
+        p, m, d = num_reports * (num_reports - 1) // 2, len(centre), num_classes
+        shapes = [(2, d), (m,), (d, m), (m, m), (1 + d, 1 + d), (), (2,), (2, 2), (4,)]
+        shapes += [(2, len(EFFECTS)), (2, 2)]
+        return State(centre, *(jnp.zeros((p, *shape)) for shape in shapes))
+
+
+def update(
+    state: State, reports: Int[ArrayLike, "k n"], features: Shaped[ArrayLike, "n m"]
+) -> State:
+    """The state after more records.
+
+    Args:
+        state: From :func:`start` or :func:`update`.
+        reports: Labels ``[k, n]``, negative where missing; a pair takes the records both label.
+        features: Of their observations, by the same kernel for the whole stream.
+
+    Raises:
+        ValueError: Shapes that do not fit, labels beyond the classes of the state.
+
+    Example:
+        >>> from jgram.kernels import Delta
+        >>> rng = np.random.default_rng(0)
+        >>> truth = rng.integers(0, 2, 600)
+        >>> worse = np.where(rng.random(600) < 0.3, 1 - truth, truth)
+        >>> seen = Delta(2).features(truth)
+        >>> state = start(seen[:50], num_classes=2)
+        >>> for batch in np.split(np.arange(600), 6):
+        ...     state = update(state, np.stack([truth, worse])[:, batch], seen[batch])
+        >>> verdict(state, ["truth", "worse"]).conclusion
+        'truth is the most reliable.'
+    """
+    labels, d = np.asarray(reports), state.labels.shape[2]
+    k, n = _num_reports(state), np.shape(features)[0]
+    if labels.shape != (k, n) or np.shape(features)[1] != len(state.centre):
+        raise ValueError(
+            f"expected labels [{k}, n] and features [n, {len(state.centre)}] of the same records, "
+            f"got {labels.shape} and {np.shape(features)}"
+        )
+    if n and labels.max() >= d:
+        raise ValueError(
+            f"expected classes 0 to {d - 1}, those that the stream began with, got "
+            f"{labels.max()}: begin again with all possible classes"
+        )
+    parts = 1 << max(0, (n - 1) // BATCH).bit_length()  # few distinct sizes, few compilations
+    padding = parts * BATCH - n
+    with float64():
+        labels = jnp.asarray(np.pad(labels, [(0, 0), (0, padding)], constant_values=-1))
+        both = jnp.stack([labels[i] for i in np.stack(np.triu_indices(k, 1), 1)])
+        seen = jnp.pad(jnp.asarray(features, float), [(0, padding), (0, 0)])
+        return _advance(state, both, seen)
+
+
+@jax.jit
+def _advance(state: State, labels: Array, features: Array) -> State:
+    """The state after records: labels ``[p, 2, n]``, features ``[n, m]``."""
+    p, _, n = labels.shape
+    parts = jnp.moveaxis(labels.reshape(p, 2, n // BATCH, BATCH), 2, 0)
+    seen = (features - state.centre).reshape(n // BATCH, BATCH, -1)
+
+    def step(sums: State, part: Any) -> tuple[State, None]:
+        return State(sums.centre, *jax.vmap(_after, (0, 0, None))(sums[1:], *part)), None
+
+    return jax.lax.scan(step, state, (parts, seen))[0]
+
+
+def _after(sums: Any, labels: Array, features: Array) -> Any:
+    """The sums of one pair after a batch, which the records before it pay."""
+    past = State(None, *sums)
+    d = past.labels.shape[1]
+    z = jax.nn.one_hot(labels, d, dtype=features.dtype)
+    w = jnp.all(labels >= 0, axis=0).astype(features.dtype)
+    z, features = w[:, None] * z, w[:, None] * features
+    paid, v, betting = _paid(past, z, features)
+    count, moved, total, square = past.bets
+    moves = betting & (v != 0)
+    counts = moved + jnp.cumsum(moves)
+    squares = square + jnp.cumsum(v**2)
+    rms = jnp.sqrt(squares / jnp.maximum(counts, 1))
+    stakes = 2 * jnp.asarray(EFFECTS)[:, None] * v / jnp.where(rms > 0, rms, 1.0)
+    gains = jax.nn.log_sigmoid(jnp.stack([stakes, -stakes])) + log(2.0)  # log(1 +- tanh)
+    wealth = past.wealth[..., None] + jnp.cumsum(jnp.where(moves, gains, 0.0), axis=2)
+    coins = jax.nn.logsumexp(wealth, axis=1) - log(len(EFFECTS))
+    total = total + jnp.cumsum(v)
+    share = counts / (counts + PATIENCE)
+    chance = total**2 / jnp.where(squares > 0, squares, 1.0)
+    means = (jnp.log1p(-share) + chance * share) / 2
+    means = jnp.where(jnp.stack([total, -total]) > 0, means, -inf)
+    peaks = jnp.maximum(past.peaks, jnp.max(jnp.stack([coins, means]), axis=2))
+    mean, one = jnp.mean(z, axis=0), w[:, None]
+    lengths = jnp.sum(features**2, axis=1)
+    with_one = jnp.concatenate([one, mean], axis=1)
+    return (
+        past.labels + jnp.sum(z, axis=1),
+        past.features + jnp.sum(features, axis=0),
+        past.crossed + jnp.matmul(mean.T, features, precision=HIGHEST),
+        past.squared + jnp.matmul(features.T, features, precision=HIGHEST),
+        past.own + (lengths[:, None] * with_one).T @ with_one,
+        past.own_squares + jnp.sum(lengths**2),
+        past.paid + jnp.sum(paid, axis=1),
+        past.paid_squared + paid @ paid.T,
+        jnp.stack([count + jnp.sum(w * betting), counts[-1], total[-1], squares[-1]]),
+        wealth[..., -1],
+        peaks,
+    )
+
+
+def _paid(past: State, z: Array, features: Array) -> tuple[Array, Array, Array]:
+    """Payoffs ``[2, n]`` of new records, their differences, and whether past records are enough."""
+    total = jnp.sum(past.labels[0])
+    n = jnp.maximum(total, 2.0)
+    shares = past.labels / n
+    q, centre = jnp.mean(shares, axis=0), past.features / n
+    means = past.crossed / n - jnp.outer(q, centre)
+    away = jnp.eye(len(q) + 1)[1:] - jnp.outer(q, jnp.eye(len(q) + 1)[0])  # (1, z) to z - q
+    own = away @ past.own @ away.T / n**2
+    length = past.own[0, 0] - n * centre @ centre
+    spread = jnp.sum((past.squared - n * jnp.outer(centre, centre)) ** 2) - past.own_squares
+    spread = jnp.maximum(spread, 0.0) / (n * (n - 1))
+    gram = jnp.matmul(means, means.T, precision=HIGHEST) - own
+    noise, tau = noise_level(n, q, spread, length, length)
+    scorer = jnp.real(scorer_of(_Scorer((gram + gram.T) / 2, noise, tau)))
+    betting = total >= FIRST
+    h = jnp.where(betting, (features - centre) @ means.T @ scorer, 0.0)
+    labelled = jnp.sum(z, axis=2, keepdims=True)
+    paid = jnp.sum(h * (z - labelled * shares[:, None]), axis=2)
+    return paid, jnp.sum(h * (z[0] - z[1]), axis=1), betting
