@@ -21,7 +21,9 @@ from jgram.annotators import AnnotatorRanking, InferredLabels
 from jgram.check import Check
 from jgram.drift import Baseline, Drift
 from jgram.issues import CellIssues, ClassSummary, LabelIssues
+from jgram.plan import Plan
 from jgram.report import PairComparison, Ranking, ScoreReport
+from jgram.sequential import SequentialRanking
 
 __all__ = ["SCHEMAS", "load", "schema"]
 
@@ -38,6 +40,8 @@ _CLASSES: dict[str, Any] = {
         Baseline,
         Drift,
         Check,
+        Plan,
+        SequentialRanking,
     )
 }
 _DEMO = "jgram/demo/1"

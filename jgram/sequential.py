@@ -19,8 +19,7 @@ The state is a pytree of sums, ``O(m (m + d))`` numbers a pair of reports for ``
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from math import exp, inf, log, sqrt
+from math import inf, log, sqrt
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -80,9 +79,7 @@ class State(NamedTuple):
     peaks: Any
 
 
-def start(
-    features: Shaped[ArrayLike, "n m"], *, num_reports: int = 2, num_classes: int
-) -> State:
+def start(features: Shaped[ArrayLike, "n m"], *, num_reports: int = 2, num_classes: int) -> State:
     """The state before the first record.
 
     Args:
@@ -227,3 +224,152 @@ def _paid(past: State, z: Array, features: Array) -> tuple[Array, Array, Array]:
     labelled = jnp.sum(z, axis=2, keepdims=True)
     paid = jnp.sum(h * (z - labelled * shares[:, None]), axis=2)
     return paid, jnp.sum(h * (z[0] - z[1]), axis=1), betting
+
+
+def _num_reports(state: State) -> int:
+    return round((1 + sqrt(1 + 8 * len(state.labels))) / 2)
+
+
+@dataclass(frozen=True)
+class SequentialPair:
+    """Two reports, after as many records as there were.
+
+    Attributes:
+        better: Name of the report that is paid more so far.
+        worse: Name of the other.
+        decided: Whether the order was told at some time; it then stands.
+        keeps: What the worse one keeps of the better one; ``None`` where not estimable.
+        keeps_interval: Confidence sequence of it: holds at all times together.
+        evidence: How far the bets on the order have come, 1 where it is told: the logarithm of the
+            largest wealth over that of the level.
+        num_records: Records that were paid.
+    """
+
+    better: str
+    worse: str
+    decided: bool
+    keeps: float | None
+    keeps_interval: tuple[float, float] | None
+    evidence: float
+    num_records: int
+
+
+@dataclass(frozen=True)
+class SequentialRanking(Shown):
+    """What a stream says so far, right whenever one looks.
+
+    Attributes:
+        pairs: Every pair of reports.
+        confidence: Of all that is ever said, together.
+        num_records: Records of which both reports of some pair have a label.
+    """
+
+    SCHEMA: ClassVar[str] = "jgram/sequential/1"
+    pairs: tuple[SequentialPair, ...]
+    confidence: float
+    num_records: int
+
+    @property
+    def decided(self) -> bool:
+        """Whether every order is told."""
+        return all(pair.decided for pair in self.pairs)
+
+    @property
+    def most_reliable(self) -> tuple[str, ...]:
+        """Reports that none is told from as a better one."""
+        names = dict.fromkeys(name for pair in self.pairs for name in (pair.better, pair.worse))
+        beaten = {pair.worse for pair in self.pairs if pair.decided}
+        return tuple(name for name in names if name not in beaten)
+
+    @property
+    def conclusion(self) -> str:
+        """What the records so far say."""
+        if not any(pair.decided for pair in self.pairs):
+            return f"No order is told after {self.num_records} records: go on."
+        best = self.most_reliable
+        if len(best) == 1:
+            return f"{best[0]} is the most reliable."
+        return f"{', '.join(best[:-1])} and {best[-1]} are not told apart yet."
+
+    def view(self, source: Mapping[str, Any] | None = None) -> View:
+        """The pairs and the conclusion."""
+        fields = [
+            Field("better so far", attrgetter("better"), keys=("better",), name=True),
+            Field("worse", attrgetter("worse"), keys=("worse",), name=True),
+            Field("told", attrgetter("decided"), lambda told: "yes" if told else "no",
+                  ("decided",)),
+            Field("worse keeps of better\nat any time",
+                  lambda pair: (pair.keeps, *(pair.keeps_interval or (None, None))),
+                  display.in_brackets(".0%"), ("keeps", "keeps_low", "keeps_high")),
+            Field("evidence", attrgetter("evidence"), "{:.0%}".format, ("evidence",)),
+            Field("records", attrgetter("num_records"), keys=("num_records",)),
+        ]  # fmt: skip
+        head = Line(f"{self.num_records} records, {self.confidence:.0%} at all times together")
+        table = Table("Every pair of reports", self.pairs, fields)
+        return [head, Line(), table, Line(self.conclusion, "conclusion")]
+
+    def plot(self) -> "Figure":
+        """What the worse of each pair keeps: a matplotlib figure."""
+        return intervals_figure(
+            [f"{pair.worse} beside {pair.better}" for pair in self.pairs],
+            [pair.keeps for pair in self.pairs],
+            [pair.keeps_interval for pair in self.pairs],
+            title=f"Keeps, {self.confidence:.0%} at all times together",
+            absent="not estimable",
+            percent=True,
+            ends=(0.0, 1.0),
+        )
+
+
+def verdict(state: State, names: Sequence[str], *, confidence: float = 0.95) -> SequentialRanking:
+    """What the records so far say; look as often as you like, and stop when you like.
+
+    Args:
+        state: From :func:`update`.
+        names: Of the reports, in their order.
+        confidence: One minus the probability of ever telling a wrong order of any two reports that
+            are as good as each other, or of a confidence sequence ever being wrong.
+
+    Raises:
+        ValueError: Names that are not as many as the reports.
+
+    Reference:
+        Ville, *Étude critique de la notion de collectif*, 1939; Howard et al., *Time-uniform,
+        nonparametric, nonasymptotic confidence sequences*, 2021.
+    """
+    normal_quantile(confidence)  # refuses what is no confidence
+    if len(names) != _num_reports(state):
+        raise ValueError(f"expected {_num_reports(state)} names, got {len(names)}")
+    pairs = len(state.labels)
+    bar = log(pairs / (1 - confidence))
+    paid, squared, bets, peaks = (
+        np.asarray(part, float)
+        for part in (state.paid, state.paid_squared, state.bets, state.peaks)
+    )
+    found = []
+    for p, (i, j) in enumerate(np.argwhere(np.triu(np.ones((len(names),) * 2), 1)).tolist()):
+        t = max(float(bets[p, 0]), 1.0)
+        # The smaller of both bets on an order has to reach the bar; coins bet on two sides.
+        reached = np.minimum(peaks[p, 0] - log(2.0), peaks[p, 1]) / bar
+        way = slice(None, None, 1 if reached[0] >= reached[1] else -1)
+        means = (paid[p] / t)[way]
+        covariance = (squared[p] / t - np.outer(paid[p], paid[p]) / t**2)[way, way] / t
+        factor = (t + PATIENCE) / t
+        width = sqrt(2 * factor * (bar + 0.5 * log(1 + t / PATIENCE)))
+        with float64():
+            share = retention(means, covariance, width)
+        known = bool(share.estimable) and np.isfinite(share.upper)
+        better, worse = [names[i], names[j]][way]
+        found.append(
+            SequentialPair(
+                better=better,
+                worse=worse,
+                decided=bool(reached.max() >= 1),
+                keeps=float(share.ratio) if known else None,
+                keeps_interval=(float(share.lower), float(share.upper)) if known else None,
+                evidence=float(np.clip(reached.max(), 0.0, None)) if np.isfinite(reached.max())
+                else 0.0,
+                num_records=int(bets[p, 0]),
+            )
+        )  # fmt: skip
+    return SequentialRanking(tuple(found), confidence, int(bets[:, 0].max()))

@@ -231,7 +231,9 @@ def test_what_is_not_json_is_refused(tmp_path):
     with pytest.raises(FileNotFoundError):
         jgram.load(tmp_path / "nothing.json")
     assert "expected one of score, ranking" in refused(jgram.schema, "rank")
-    assert {*KINDS, "baseline", "cells", "check", "demo", "drift"} == set(results.SCHEMAS)
+    assert {*KINDS, "baseline", "cells", "check", "demo", "drift", "plan", "sequential"} == set(
+        results.SCHEMAS
+    )
 
 
 def test_a_result_without_its_arrays_is_refused(found):

@@ -1,0 +1,189 @@
+"""How many records it takes: from a pilot to the size of the study.
+
+The statistic ``z`` of a pair (:func:`jgram.comparisons.sign_test`) grows with the root of the
+number of records, means and spreads staying as they are. With ``n`` records in the pilot, a study
+of ``N`` tells the order with a probability of ``power`` where
+
+    N  =  n ((q_level + q_power) / z)^2,
+
+``q_level`` for all pairs together, and an interval of keeps is as wide as wanted at
+``N = n (width / wanted)^2``. Both are as uncertain as the pilot: the interval of ``N`` is that of
+``z``, which is normal with deviation 1.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import ceil, inf
+from operator import attrgetter
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from jgram.display import Field, Line, Shown, Table, View
+from jgram.plots import intervals_figure
+from jgram.report import PairComparison, Ranking
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["PairPlan", "Plan", "plan"]
+
+FEWEST = 30  # records of a pilot
+MOST = 1e9  # records beyond which nobody plans
+
+
+@dataclass(frozen=True)
+class PairPlan:
+    """How many records one pair takes.
+
+    Attributes:
+        better: Name of the report that is paid more in the pilot.
+        worse: Name of the other.
+        records: Records in all that tell their order with the wanted probability; ``None`` where
+            the pilot shows no difference to speak of.
+        records_low: Lower end of its interval.
+        records_high: Upper end; ``None`` where the pilot cannot bound it.
+        records_for_width: Records in all at which the interval of keeps is as wide as wanted;
+            ``None`` where no width is wanted, or keeps is not estimable.
+    """
+
+    better: str
+    worse: str
+    records: int | None
+    records_low: int | None
+    records_high: int | None
+    records_for_width: int | None
+
+
+@dataclass(frozen=True)
+class Plan(Shown):
+    """What a study takes, by a pilot.
+
+    Attributes:
+        pairs: Every pair of reports.
+        pilot_records: Records of the pilot.
+        power: Wanted probability of telling an order.
+        width: Wanted width of the intervals of keeps, or ``None``.
+        confidence: One minus the size of the study's tests together, and level of the intervals.
+    """
+
+    SCHEMA: ClassVar[str] = "jgram/plan/1"
+    pairs: tuple[PairPlan, ...]
+    pilot_records: int | float
+    power: float
+    width: float | None
+    confidence: float
+
+    @property
+    def total(self) -> int | None:
+        """Records that tell every order, and make every interval as narrow as wanted."""
+        found = [number for pair in self.pairs for number in (pair.records, pair.records_for_width)
+                 if number is not None]  # fmt: skip
+        return max(found, default=None)
+
+    @property
+    def conclusion(self) -> str:
+        """How many records to collect."""
+        unknown = [pair for pair in self.pairs if pair.records is None]
+        also = f"; the pilot shows no order of {len(unknown)} pairs" if unknown else ""
+        if self.total is None:
+            return f"The pilot cannot say how many records it takes{also}."
+        return f"Collect {self.total:,} records in all, {self.pilot_records:g} are there{also}."
+
+    def view(self, source: Mapping[str, Any] | None = None) -> View:
+        """Every pair and the conclusion."""
+        fields = [
+            Field("better", attrgetter("better"), keys=("better",), name=True),
+            Field("worse", attrgetter("worse"), keys=("worse",), name=True),
+            Field(f"records for the order\nwith {self.power:.0%}",
+                  lambda pair: (pair.records, pair.records_low, pair.records_high), _between,
+                  ("records", "records_low", "records_high")),
+        ]  # fmt: skip
+        if self.width is not None:
+            head = f"records for keeps\n{self.width:.0%} wide"
+            said = attrgetter("records_for_width")
+            fields.append(Field(head, said, _number, ("records_for_width",)))
+        return [
+            Line(f"a pilot of {self.pilot_records:g} records"),
+            Line(),
+            Table("Every pair of reports", self.pairs, fields),
+            Line("means and spreads are taken to stay as in the pilot; what right labels of some "
+                 "records, another report or another observation would save is not estimated: "
+                 "rank the pilot with it", "aside"),
+            Line(self.conclusion, "conclusion"),
+        ]  # fmt: skip
+
+    def plot(self) -> "Figure":
+        """Records for every pair: a matplotlib figure."""
+        return intervals_figure(
+            [f"{pair.better} and {pair.worse}" for pair in self.pairs],
+            [pair.records for pair in self.pairs],
+            [None
+                if pair.records_high is None
+                else (float(pair.records_low or 0), float(pair.records_high))
+             for pair in self.pairs],
+            title=f"Records that tell the order with a probability of {self.power:.0%}",
+            absent="no order in the pilot",
+            ends=(float(self.pilot_records),),
+        )  # fmt: skip
+
+
+def plan(pilot: Ranking, *, power: float = 0.8, width: float | None = None) -> Plan:
+    """How many records like those of a pilot a study takes.
+
+    Args:
+        pilot: A ranking of the pilot's records (:func:`jgram.rank_reports`).
+        power: Wanted probability of telling the order of a pair, in (0, 1).
+        width: Wanted width of the intervals of what the worse of a pair keeps, 0.1 for 10 points.
+
+    Raises:
+        ValueError: A pilot of fewer than 30 records, a power or width that is none.
+
+    Example:
+        >>> import numpy as np
+        >>> from jgram import rank_reports
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.integers(0, 2, 200)
+        >>> said = {e: np.where(rng.random(200) < e, 1 - x, x) for e in (0.1, 0.2)}
+        >>> pilot = rank_reports({f"r{e}": labels for e, labels in said.items()}, x + 0.0)
+        >>> found = plan(pilot, width=0.1)
+        >>> found.pairs[0].better, found.total > 200
+        ('r0.1', True)
+    """
+    if pilot.num_records < FEWEST:
+        raise ValueError(f"expected a pilot of {FEWEST} records or more, got {pilot.num_records}")
+    if not 0 < power < 1:
+        raise ValueError(f"expected power in (0, 1), a probability, got {power}")
+    if width is not None and not width > 0:
+        raise ValueError(f"expected a width above 0, got {width}")
+    wanted = NormalDist().inv_cdf(1 - (1 - pilot.confidence) / 2 / len(pilot.pairs))
+    wanted += NormalDist().inv_cdf(power)
+    pairs = tuple(_planned(pair, wanted, width, pilot.confidence) for pair in pilot.pairs)
+    return Plan(pairs, pilot.num_records, power, width, pilot.confidence)
+
+
+def _planned(pair: PairComparison, wanted: float, width: float | None, level: float) -> PairPlan:
+    z = -NormalDist().inv_cdf(max(pair.p_value, 1e-300) / 2)
+    quantile = NormalDist().inv_cdf(0.5 + level / 2)
+    at = [_size(pair.num_records, wanted, value) for value in (z, z + quantile, z - quantile)]
+    narrow = None
+    if width is not None and pair.retention_interval is not None:
+        low, high = pair.retention_interval
+        narrow = ceil(pair.num_records * ((high - low) / width) ** 2)
+    known = at[0] is not None
+    return PairPlan(pair.better, pair.worse, at[0], at[1] if known else None, at[2], narrow)
+
+
+def _size(n: float | int, wanted: float, z: float) -> int | None:
+    size = n * (wanted / z) ** 2 if z > 0 else inf
+    return ceil(size) if size < MOST else None
+
+
+def _number(value: int | None) -> str:
+    return "not estimable" if value is None else f"{value:,}"
+
+
+def _between(values: Any) -> str:
+    records, low, high = values
+    if records is None:
+        return "no order in the pilot"
+    return f"{records:,} [{low:,}, {'unbounded' if high is None else f'{high:,}'}]"

@@ -1,0 +1,108 @@
+"""Verdicts at any time: looking often costs nothing, and a stream is its sums."""
+
+import jax
+import numpy as np
+import pytest
+
+from jgram import rank_reports, sequential
+from jgram.kernels import RandomFeatures
+from jgram.plan import plan
+from tests.refusals import refused
+
+KERNEL = RandomFeatures.draw(jax.random.key(0), 32, dimension=2, bandwidth=2.0)
+
+
+def stream(seed, shares, n=640, d=3):
+    rng = np.random.default_rng(seed)
+    x = rng.integers(0, d, n)
+    y = 2 * np.stack([np.cos(2 * np.pi * x / d), np.sin(2 * np.pi * x / d)], axis=1)
+    labels = [np.where(rng.random(n) < e, rng.integers(0, d, n), x) for e in shares]
+    return np.stack(labels), np.asarray(KERNEL.features(y + rng.normal(size=y.shape)))
+
+
+def watched(labels, seen, step=64):
+    state = sequential.start(seen[:50], num_reports=len(labels), num_classes=3)
+    names = [f"r{i}" for i in range(len(labels))]
+    for low in range(0, labels.shape[1], step):
+        state = sequential.update(state, labels[:, low : low + step], seen[low : low + step])
+        yield sequential.verdict(state, names), state
+
+
+def test_batches_do_not_matter_and_a_state_is_a_pytree():
+    labels, seen = stream(0, (0.1, 0.3, 0.4))
+    *_, (one, state) = watched(labels, seen, 64)
+    *_, (two, other) = watched(labels, seen, 320)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-8), state, other)
+    assert one == two
+    again = jax.tree.unflatten(
+        jax.tree.structure(state), [*map(np.asarray, jax.tree.leaves(state))]
+    )
+    assert sequential.verdict(again, ["r0", "r1", "r2"]) == one
+    assert one.most_reliable[0] == "r0"
+
+
+@pytest.mark.thorough
+def test_false_alarms_and_confidence_sequences_at_the_worst_time():
+    wrong = misses = told = 0
+    for seed in range(200):
+        last = None
+        for found, _ in watched(*stream(seed, (0.3, 0.3))):
+            wrong += last is not True and found.decided
+            last = last or found.decided
+        labels, seen = stream([1, seed], (0.1, 0.4))
+        missed = False
+        for found, _ in watched(labels, seen):
+            (pair,) = found.pairs
+            if pair.keeps_interval is not None and pair.better == "r0":
+                low, high = pair.keeps_interval
+                missed |= not low <= 0.6 / 0.9 <= high
+            assert not (pair.decided and pair.better == "r1")
+        misses += missed
+        told += found.decided
+    assert wrong <= 12  # 5% of 200 is 10
+    assert misses <= 12
+    assert told > 180
+
+
+def test_what_does_not_fit_is_said(unchecked):
+    labels, seen = stream(1, (0.1, 0.3), 40)
+    state = sequential.start(seen, num_classes=3)
+    for call, said in (
+        (lambda: sequential.update(state, labels + 1, seen), "begin again with all possible"),
+        (lambda: sequential.update(state, labels, seen[:3]), "features"),
+        (lambda: sequential.start(seen, num_classes=1), "two classes"),
+        (lambda: sequential.verdict(state, ["a"]), "2 names"),
+    ):
+        assert said in refused(call)
+    assert "go on" in sequential.verdict(state, ["a", "b"]).conclusion
+
+
+@pytest.mark.thorough
+def test_the_number_of_records_is_what_subsampling_takes():
+    """Power at the planned number, measured on fresh data, is the power that was asked for."""
+
+    def data(seed, n):
+        rng = np.random.default_rng(seed)
+        x = rng.integers(0, 3, n)
+        said = {f"r{e}": np.where(rng.random(n) < e, rng.integers(0, 3, n), x) for e in (0.2, 0.3)}
+        return said, np.eye(3)[x] * 2 + rng.normal(size=(n, 3))
+
+    sizes = [plan(rank_reports(*data(seed, 1000)), width=0.1).pairs[0] for seed in range(12)]
+    planned = int(np.median([pair.records for pair in sizes]))
+    told = np.mean([rank_reports(*data([1, s], planned)).pairs[0].separated for s in range(40)])
+    assert 0.6 < told < 0.95
+    assert np.mean([pair.records_low <= planned for pair in sizes]) > 0.9
+    wide = int(np.median([pair.records_for_width for pair in sizes]))
+    low, high = rank_reports(*data(7, wide)).pairs[0].retention_interval
+    assert high - low == pytest.approx(0.1, rel=0.15)
+
+
+def test_plans_that_cannot_be():
+    labels, seen = stream(3, (0.1, 0.5), 60)
+    pilot = rank_reports({"a": labels[0], "b": labels[1]}, seen)
+    for options, said in (({"power": 1.0}, "power"), ({"width": 0.0}, "width")):
+        assert said in refused(plan, pilot, **options)
+    few = rank_reports({"a": labels[0, :20], "b": labels[1, :20]}, seen[:20])
+    assert "30 records" in refused(plan, few)
+    found = plan(pilot)
+    assert f"{found.total:,} records in all" in str(found)
