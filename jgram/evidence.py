@@ -10,10 +10,12 @@ Each kind gives every pair the same reading, payoffs (:mod:`jgram.contrasts`), w
 - **gold**: the right labels of some records, under the delta kernel.
 
 With ``D = (a - b) / m`` the relative contrast of a pair, ``m`` the mean of ``a`` and ``b``, and
-``V`` its variance, kinds are joined record by record: payoffs over ``m``, weighted by ``1/V``. A
-kind that pays neither report three standard errors more than noise abstains. Kinds *contradict*
-each other where their intervals of ``D`` are disjoint: then something is shared that should not be,
-and nothing here says by whom.
+``V`` its variance, kinds are joined record by record: payoffs over ``m``, weighted by ``1/V``, the
+other reports beside another kind by ``1/(V + BETWEEN^2)``: they share errors, however many records
+there are, and a garbled copy of one report would else decide between two equal ones. A kind that
+pays neither report three standard errors more than noise abstains. Kinds *contradict* each other
+where their intervals of ``D`` are disjoint: then something is shared that should not be, and
+nothing here says by whom.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,6 +37,7 @@ from jgram.observed import Codes, Features, observe
 from jgram.uncertainty import padded_length
 
 __all__ = [
+    "BETWEEN",
     "FEWEST_REPORTS",
     "GOLD",
     "OBSERVATIONS",
@@ -47,6 +50,7 @@ __all__ = [
 ]
 
 OBSERVATIONS, OTHERS, GOLD = "observations", "other reports", "gold"
+BETWEEN = 0.2  # standard deviation of D by what reports share with one another, beyond noise
 FEWEST_REPORTS = 3  # of which one is left where two are judged
 
 
@@ -265,7 +269,11 @@ def join(
     for p in range(len(middles)):
         speak = [kind for kind in kinds if np.isfinite(contrasts[kind][p])]
         against.append(_contradiction(speak, contrasts, errors, p, quantile))
-        precision = {kind: max(errors[kind][p], 1e-6) ** -2 for kind in speak}
+        between = BETWEEN if len(speak) > 1 else 0.0
+        precision = {
+            kind: 1 / max(errors[kind][p] ** 2 + between**2 * (kind == OTHERS), 1e-12)
+            for kind in speak
+        }
         total = sum(precision.values())
         parts = [
             (paid, precision[kind] / total / float(np.mean(paid.means)))

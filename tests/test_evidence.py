@@ -6,7 +6,7 @@ import pytest
 import jgram
 from jgram import rank_reports
 from jgram.arrays import float64
-from jgram.evidence import by_gold, by_others, contrast, join
+from jgram.evidence import BETWEEN, by_gold, by_others, contrast, join
 from jgram.gold import accuracies
 from jgram.kernels import Linear
 from jgram.observed import observe
@@ -54,6 +54,7 @@ def test_a_join_is_the_mean_by_precision_and_contradictions_are_named():
     found = join(kinds, 1.96)
     parts = [contrast(paid) for paid in kinds.values()]
     (a, b), (u, v) = ([part[i] for part in parts] for i in (0, 1))
+    u = np.hypot(u, BETWEEN)  # reports share errors
     expected = (a / u**2 + b / v**2) / (1 / u**2 + 1 / v**2)
     with np.errstate(invalid="ignore"):
         both = np.isfinite(expected)
@@ -87,6 +88,16 @@ def test_copies_do_not_speak_for_each_other():
     found = rank_reports({"good": reports["r0"], "poor": poor, "copy": poor, "other": poor.copy()})
     assert found.most_reliable != ("poor",)
     assert {one.name for one in found.reports[:1]} == {"good"} or not found.separated
+
+
+def test_a_garbled_copy_of_one_report_does_not_decide_between_two_equal_ones():
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 3, 300)
+    y = 2.0 * np.eye(3)[x] + rng.normal(size=(300, 3))
+    reports = {name: flipped(rng, x, 0.2, 3) for name in "ab"}
+    found = rank_reports({**reports, "c": flipped(rng, reports["b"], 0.25, 3)}, y)
+    (pair,) = (pair for pair in found.pairs if {pair.better, pair.worse} == {"a", "b"})
+    assert not pair.separated
 
 
 @pytest.mark.thorough
