@@ -19,6 +19,7 @@ from jgram.data import (
     read_cells,
     read_columns,
 )
+from jgram.data.columns import read
 from tests.refusals import refused
 
 
@@ -76,9 +77,9 @@ def test_the_same_table_however_it_is_written(write, content, name):
 def test_pandas_polars_and_quoted_text_read_back(tmp_path):
     texts = ['comma, "quote"', "semi;colon", "two\nlines", "ümlaut"]
     frame = pd.DataFrame({"text": texts, "value": [1.5, math.nan, -2e-9, 3]})
-    frame.to_csv(tmp_path / "pandas.csv", index=False)
+    frame.to_csv(tmp_path / "pd.csv", index=False)
     pl.from_pandas(frame).write_csv(tmp_path / "polars.csv")
-    for name in ("pandas.csv", "polars.csv"):
+    for name in ("pd.csv", "polars.csv"):
         columns = read_columns(tmp_path / name)
         assert columns["text"].tolist() == texts
         np.testing.assert_array_equal(columns["value"], frame["value"])
@@ -255,7 +256,7 @@ def test_npz_arrays_and_blocks(tmp_path):
 
 
 def test_other_formats_are_refused(write):
-    assert ".parquet or .npz" in refused(read_columns, write("", "data.xlsx"))
+    assert ".parquet or .npz" in refused(read_columns, write("", "data.ods"))
 
 
 # Other sources ------------------------------------------------------------------------------
@@ -339,3 +340,21 @@ def test_empty_options_are_refused(write, option):
     assert f"{option}: expected a character" in refused(
         read_columns, write("a,b\n1,2\n"), **{option: ""}
     )
+
+
+def test_workbooks_lines_of_json_and_excel_s_own_separator(tmp_path):
+    frame = pd.DataFrame({"label": ["a", None, "7"], "level": [1.5, 2.0, np.nan], "n": [1, 2, 3]})
+    frame.to_excel(tmp_path / "one.xlsx", index=False)
+    frame.to_json(tmp_path / "one.jsonl", orient="records", lines=True)
+    (tmp_path / "one.csv").write_text("sep=;\r\n" + frame.to_csv(sep=";", index=False))
+    plain = {name: read(part, name) for name, part in frame.items()}
+    for name in ("one.xlsx", "one.jsonl", "one.csv"):
+        found = {n: read(part, n) for n, part in read_columns(tmp_path / name).items()}
+        for column, expected in plain.items():
+            assert found[column].present.tolist() == expected.present.tolist()
+            assert found[column].values.tolist() == expected.values.tolist(), (name, column)
+    with pd.ExcelWriter(tmp_path / "two.xlsx") as book:
+        for sheet in ("A", "B"):
+            frame.to_excel(book, sheet_name=sheet, index=False)
+    assert "on A, B: save the one" in refused(read_columns, tmp_path / "two.xlsx")
+    assert "expected a column 'lable'" in refused(read_columns, tmp_path / "one.xlsx", ["lable"])

@@ -34,7 +34,10 @@ csv.field_size_limit(1 << 26)  # texts are long; a stray quote must not take in 
 
 @contextmanager
 def open_text(source: Path | bytes) -> Iterator[io.TextIOWrapper]:
-    """A text file's lines, of a path (also gzipped) or of bytes: UTF-8, or UTF-16 with its mark."""
+    """A text file's lines, of a path (also gzipped) or of bytes: UTF-8, or UTF-16 with its mark.
+
+    A first line such as ``sep=;``, by which Excel tells itself the separator, is none of them.
+    """
     if isinstance(source, Path):
         zipped = source.suffix.lower() == ".gz"
         with gzip.open(source) if zipped else source.open("rb") as file:
@@ -45,7 +48,11 @@ def open_text(source: Path | bytes) -> Iterator[io.TextIOWrapper]:
 
 def _decoded(file: Any) -> io.TextIOWrapper:
     wide = file.peek(2)[:2] in (b"\xff\xfe", b"\xfe\xff")
-    return io.TextIOWrapper(file, "utf-16" if wide else "utf-8-sig", newline="")
+    text = io.TextIOWrapper(file, "utf-16" if wide else "utf-8-sig", newline="")
+    told = b"=" in file.peek(16)[:16]
+    if told and not re.fullmatch(r"sep=.\r?\n?", text.readline(), re.IGNORECASE):
+        text.seek(0)
+    return text
 
 
 def find_separator(lines: list[str], path: str) -> str:

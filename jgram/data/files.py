@@ -40,9 +40,11 @@ _FORMATS = {
     "a Parquet file": (".parquet", ".pq"),
     "an Arrow file": (".feather", ".arrow", ".ipc"),
     "an npz file": (".npz",),
+    "an Excel file": (".xlsx",),
+    "lines of JSON": (".jsonl", ".ndjson"),
 }
 _SIGNS = {b"PAR1": ".parquet", b"PK\x03\x04": ".npz", b"ARRO": ".feather"}
-_TEXT, _PARQUET, _ARROW, _NPZ = _FORMATS
+_TEXT, _PARQUET, _ARROW, _NPZ, _EXCEL, _LINES = _FORMATS
 _RECORDS = 1 << 18  # of a batch of Parquet
 _CODED = ("string", "large_string", "binary", "large_binary")  # types that Parquet codes
 _SNIFFED = 50  # lines by which the separator is found
@@ -266,7 +268,9 @@ def batches(
     """
     kind = _kind(path)
     with readable(path, kind):
-        found = {_TEXT: _text_batches, _NPZ: _npz_batches}.get(kind, _arrow_batches)
+        ways = {_TEXT: _text_batches, _NPZ: _npz_batches}
+        ways |= dict.fromkeys((_EXCEL, _LINES), _frame_batches)
+        found = ways.get(kind, _arrow_batches)
         yield from found(path, reading, choose, coded)
 
 
@@ -352,8 +356,8 @@ def _kind(path: Any) -> str:
     kinds = [kind for kind, suffixes in _FORMATS.items() if _suffix(path) in suffixes]
     if not kinds:
         raise ValueError(
-            f"{path}: expected a .csv, .tsv, .txt, .feather, .parquet or .npz file, or one of them "
-            "with .gz"
+            f"{path}: expected a .csv, .tsv, .txt, .xlsx, .jsonl, .feather, .parquet or .npz file, "
+            "or one of them with .gz"
         )
     return kinds[0]
 
@@ -397,6 +401,38 @@ def _arrow_batches(
             batch.validate(full=True)  # a flipped byte may point out of memory
             batch = batch if choose is None else batch.take(choose(batch.num_rows))
             yield {name: batch.column(name) for name in names}
+
+
+def _frame_batches(path: Any, reading: Reading, choose: Any, _: bool) -> Iterator[dict[str, Any]]:
+    """The first sheet of a workbook, or one JSON object a line."""
+    import pandas
+    import pyarrow
+
+    data: Any = _seekable(path)
+    if _kind(path) == _EXCEL:
+        book = pandas.ExcelFile(data)
+        filled = [name for name in book.sheet_names if len(book.parse(name))]
+        if len(filled) > 1:
+            raise ValueError(
+                f"{path}: expected records on one sheet, got them on "
+                f"{', '.join(map(str, filled))}: save the one that is meant on its own"
+            )
+        found = book.parse(filled[0] if filled else 0)
+    else:
+        found = pandas.read_json(data, lines=True, dtype=False, convert_dates=False)
+    found.columns = found.columns.map(str)
+    names = select(list(found.columns), reading.names, path)
+    found = found[names] if choose is None else found[names].iloc[choose(len(found))]
+    missing = set(reading.missing_values)
+    columns = {}
+    for name, column in found.items():
+        if column.dtype == object:  # a number among texts is what it looks like
+            plain = [x for x in column if isinstance(x, str) or not pandas.isna(x)]
+            if len({*map(type, plain)}) > 1:
+                column = column.map(str, na_action="ignore")
+            column = column.map(lambda x: None if x in missing else x, na_action="ignore")
+        columns[str(name)] = pyarrow.array(column, from_pandas=True)
+    yield columns
 
 
 def _npz_batches(path: Any, reading: Reading, choose: Any, _: bool) -> Iterator[dict[str, Any]]:
