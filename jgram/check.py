@@ -198,7 +198,7 @@ def check(
         >>> noisy = np.where(np.arange(200) % 7 == 0, 1 - truth, truth)
         >>> ranking = rank_reports({"noisy": noisy, "truth": truth}, truth.astype(str))
         >>> check(["noisy keeps >= 90%", "truth better than noisy"], ranking).conclusion
-        'Failed: noisy keeps >= 90% (71% [61%, 82%]).'
+        'Failed: noisy keeps >= 90% (71% [61%, 81%]).'
     """
     reports = {one.name: one for one in ranking.reports}
     wanted = [

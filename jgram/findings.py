@@ -143,6 +143,7 @@ def diagnose(evidence: Evidence) -> list[Finding]:
 
     Example:
         >>> from jgram.observed import observe
+        >>> from jgram.uncertainty import uncertainties
         >>> x_hat = y = np.repeat([0, 1], 20)
         >>> found = uncertainties({"": x_hat}, y, "delta")[""]
         >>> evidence = Evidence(x_hat, observe("delta", y), ["no", "yes"], found, 1.0, 0.0)

@@ -17,7 +17,7 @@ import pytest
 from pyarrow import ipc
 from pyarrow import parquet as pq
 
-from jgram.data import count_batches, count_files, counting, list_files, read_columns, text
+from jgram.data import count_batches, count_files, counting, delimited, list_files, read_columns
 from jgram.data.columns import column
 from jgram.data.counting import quantile_edges
 from jgram.data.files import Reading
@@ -112,7 +112,7 @@ OPTIONS = {"decimals": {"decimal": ","}, "marks": {"missing_values": ("skip",)}}
 @pytest.mark.parametrize("name", TEXTS)
 @pytest.mark.parametrize("how", ["plain", "gzip", "utf-16"])
 def test_text_means_what_it_means_in_one_file(tmp_path, monkeypatch, name, how):
-    monkeypatch.setattr(text, "_ROWS", 3)
+    monkeypatch.setattr(delimited, "_ROWS", 3)
     header, *lines = TEXTS[name].splitlines(keepends=True)
     cut = len(lines) // 2 if name != "quoted" else 2
     parts = [lines[:cut], lines[cut:]]

@@ -25,10 +25,12 @@ from jgram import (
     contrasts,
     dependence,
     determinant,
+    evidence,
     gram_matrix,
     influences,
     kernels,
     scores,
+    sequential,
     simulate,
     streams,
 )
@@ -182,8 +184,9 @@ PUBLIC = (
 
 # Modules and functions that run eagerly, or compile nothing but the above.
 EAGER = {
-    "annotators", "arrays", "comparisons", "findings", "noise", "ranks", "report", "stratified",
-    "table_kernel", "uncertainty",
+    "annotators", "arrays", "assumptions", "check", "comparisons", "drift", "evidence", "findings",
+    "gold", "noise", "plan", "ranks", "report", "sequential", "stratified", "table_kernel",
+    "uncertainty",
     "attack.ascend_policy", "attack.ascend_reports", "attack.flip_greedily",
     "attack.perturb_observations", "contrasts.payoffs_of_pairs",  # a front door
     "determinant.default_tolerance", "gram_matrix.init", "kernels.describe", "kernels.resolve",
@@ -258,6 +261,9 @@ def front_doors(directory):
     jgram.rank_reports(reports, NUMBERS, kernels.RBF(3.0), missing="keep")
     jgram.rank_reports(reports, NUMBERS, kernels.RBF(3.0), groups=np.arange(len(X_HAT)) // 4)
     jgram.label_issues(X_HAT, NUMBERS)
+    evidence.by_others(REPORTS, D)
+    start = sequential.start(NUMBERS, num_classes=D)
+    sequential.update(start, REPORTS[:2], NUMBERS)
     ring = observe(kernels.RBF(3.0), NUMBERS, mesh=jax.make_mesh((1,), ("records",)))
     ring.gram(NUMBERS), ring.product(NUMBERS)
     drawn = approximation.approximate(TableKernel.of(NUMBERS.astype(float)), NUMBERS)
