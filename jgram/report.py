@@ -96,6 +96,8 @@ __all__ = [
     "score",
 ]
 
+AFFORDABLE = 20  # times as many records as there are, beyond which nobody collects them
+MOST_UNDECIDED = 3  # pairs that are spoken of one by one
 MOST_READINGS = 9  # that are shown where there is little room
 _NONE = (None, None)
 
@@ -425,6 +427,22 @@ class Ranking(Shown):
             if not pair.separated and pair.better not in self.inside_noise
         )
 
+    def _asides(self) -> list[str]:
+        """What would decide the first pairs, and what the second report is like beside the best."""
+        said = list(self.undecided)
+        if len(said) > MOST_UNDECIDED:
+            rest = len(said) - MOST_UNDECIDED
+            also = f"and {rest} more pairs are not told apart (the page and JSON have all)"
+            said = [*said[:MOST_UNDECIDED], also]
+        pair = self.pairs[0]
+        if pair.told and pair.retention is not None and 0 <= pair.retention < 1:
+            replaced = round(100 * (1 - pair.retention))
+            said.append(
+                f"{pair.worse} keeps {pair.retention:.0%} of {pair.better}: as if {replaced} of "
+                f"100 labels of {pair.better} had been replaced at random"
+            )
+        return said
+
     def _undecided(self, pair: PairComparison) -> str:
         names, p = f"{pair.better} and {pair.worse}", pair.adjusted_p_value
         if p <= 1 - self.confidence:
@@ -436,6 +454,8 @@ class Ranking(Shown):
         if pair.records_needed is None:
             return f"{names}: no number of records like these would separate them"
         more = pair.records_needed - pair.num_records
+        if more > AFFORDABLE * pair.num_records:
+            return f"{names}, nor would they by {AFFORDABLE} times as many records like these"
         if more <= 0:
             return f"{names} once all pairs are looked at together (p = {p:.3f})"
         return f"{names}; about {float(f'{more:.2g}'):,.0f} more records like these would"
@@ -505,7 +525,7 @@ class Ranking(Shown):
                 "aside",
             ),
             *_ranking_findings(self),
-            *(Line(line, "aside") for line in self.undecided),
+            *(Line(line, "aside") for line in self._asides()),
             *([_pairs_table(self.pairs)] if several else map(_overturned, self.pairs)),
             *_readings_table(self.pairs),
             Line(self.conclusion, "conclusion"),

@@ -72,7 +72,7 @@ def folder(tmp_path_factory):
     (folder / "few.csv").write_text("good,symptom\na,x\nb,y\nc,z\n")
     rows = ["x;x;1,5", "y;y;3,5", "x;y;1,5", "y;y;3,5"]
     (folder / "comma.csv").write_text("\n".join(["a;b;c", *rows]))
-    (folder / "visits.xlsx").write_text("good,symptom\n")
+    (folder / "visits.ods").write_text("good,symptom\n")
     nested = {"label": ["a", "b"] * 5, "struct": [{"x": 1}] * 10}
     nested["map"] = pa.array([[("x", 1)]] * 10, pa.map_(pa.string(), pa.int64()))
     pq.write_table(pa.table(nested), folder / "nested.parquet")
@@ -564,7 +564,7 @@ REFUSALS = {
     "score empty.csv --report good --observation symptom": "empty.csv: expected a header",
     "score header.csv --report good --observation symptom": "at least one record",
     "score twice.csv --report good --observation symptom": "names columns 1 and 2",
-    "score visits.xlsx --report good --observation symptom": ".parquet or .npz",
+    "score visits.ods --report good --observation symptom": ".parquet or .npz",
     f"{SCORE} --kernel gauss": "pseudo-posterior",
     f"{SCORE} --kernel rbf": "symptom: expected numbers",
     f"{SCORE} --kernel pseudo-posterior": "symptom: expected numbers",
