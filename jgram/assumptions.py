@@ -85,18 +85,19 @@ class Stratum(NamedTuple):
 def strata(
     sureness: Float[np.ndarray, " n"], weights: Float[np.ndarray, " n"], count: int = STRATA
 ) -> Int[np.ndarray, " n"]:
-    """Strata ``0..count-1`` of equal weight, from the least sure records to the surest.
+    """Strata ``0..count-1`` of about equal weight, from the least sure records to the surest.
+
+    Records that are as sure as each other, to rounding, are in one stratum.
 
     Example:
         >>> strata(np.array([0.3, 0.1, 0.9, 0.2]), np.ones(4)).tolist()
         [2, 0, 3, 1]
     """
-    order = np.argsort(sureness, kind="stable")
-    reached = np.cumsum(weights[order])
-    middle = (reached - weights[order] / 2) / max(reached[-1], 1e-300)
-    found = np.empty(len(order), int)
-    found[order] = np.minimum(middle * count, count - 1).astype(int)
-    return found
+    scale = max(float(np.max(sureness, initial=0.0)), 1e-300)
+    _, level = np.unique(np.round(sureness / scale, 9), return_inverse=True)
+    mass = np.bincount(level, weights)
+    middle = (np.cumsum(mass) - mass / 2) / max(mass.sum(), 1e-300)
+    return np.minimum(middle * count, count - 1).astype(int)[level]
 
 
 def record_weighted(paid: Payoffs, groups: Any = None) -> tuple[Payoffs, list[Stratum]]:
@@ -326,7 +327,10 @@ def breakdown_share(
     short = np.flatnonzero(reached >= abs(total) * (1 - 1e-12))
     if not len(short):
         return None
-    return float(np.cumsum(weights[order])[short[0]] / max(weights.sum(), 1e-300))
+    last = order[short[0]]  # of which as much as it takes
+    before = reached[short[0]] - weights[last] * gains[last]
+    taken = weights[order[: short[0]]].sum() + (abs(total) - before) / gains[last]
+    return float(taken / max(weights.sum(), 1e-300))
 
 
 def turning(

@@ -76,11 +76,13 @@ def test_bounds_by_other_routes():
     gains = rng.exponential(size=300)
     share = breakdown_share(v, gains, np.ones(300))
     ordered = np.sort(gains + v)[::-1]
-    assert share == np.argmax(np.cumsum(ordered) >= v.sum()) / 300 + 1 / 300
+    assert share == pytest.approx((np.argmax(np.cumsum(ordered) >= v.sum()) + 0.5) / 300, abs=2e-3)
+    copies = breakdown_share(np.repeat(v, 2), np.repeat(gains, 2), np.ones(600))
     assert (
-        breakdown_share(-v, gains, np.ones(300))
-        == np.argmax(np.cumsum(np.sort(gains)[::-1]) >= v.sum()) / 300 + 1 / 300
+        share == pytest.approx(copies) == pytest.approx(breakdown_share(v, gains, 2 * np.ones(300)))
     )
+    turned = np.argmax(np.cumsum(np.sort(gains)[::-1]) >= v.sum())
+    assert breakdown_share(-v, gains, np.ones(300)) == pytest.approx((turned + 0.5) / 300, abs=2e-3)
     assert breakdown_share(v, -v, np.ones(300)) is None
 
 

@@ -15,6 +15,7 @@ from pyarrow import parquet as pq
 
 import jgram
 from jgram.cli import main
+from jgram.drift import fit_baseline
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -59,6 +60,18 @@ def folder(tmp_path_factory):
     answers = np.where(right, truth[item], 1 - truth[item])
     write("answers.csv", image=item, worker=who, label=answers)
     votes = np.where(rng.random(450) < 0.2, "none", np.array(["ham", "spam"])[answers])
+    heard = {"ann": said(0.1), "bob": said(0.3)}
+    write("pilot.csv", **heard, crp=truth + rng.normal(0, 0.5, 150))
+    write("tonight.csv", **heard, crp=truth + rng.normal(0, 0.5, 150))
+    (folder / "rules.toml").write_text(
+        'file = "pilot.csv"\nreports = ["ann", "bob"]\nobservations = ["crp"]\n'
+        'rules = ["ann not noise"]\n'
+    )
+    baseline = fit_baseline(heard, {"crp": truth + rng.normal(0, 0.5, 150)})
+    (folder / "baseline.json").write_text(baseline.to_json())
+    words = np.array(["fine day", "rain all day"])[truth]
+    write("sheet.csv", model_a=said(0.1), model_b=said(0.2), model_c=said(0.3),
+          text=[f"a {word} {i}" for i, word in enumerate(words)])  # fmt: skip
     write("votes.csv", item=item, annotator=who, label=votes)
     return folder
 
@@ -84,6 +97,8 @@ def test_console_examples_run_without_a_warning(folder, monkeypatch, capsys):
     monkeypatch.chdir(folder)
     monkeypatch.setattr("jgram.cli.process.prepare_process", lambda: None)
     assert {line.split()[0] for line in LINES} == {
+        "check",
+        "plan",
         "score",
         "rank",
         "issues",
