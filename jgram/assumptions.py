@@ -232,7 +232,9 @@ def disagreement_test(
         degrees = tools.shape[1] - classes.shape[1]
         if degrees < 1:
             return Disagreement(1.0, 0.0)
-        statistic = _hansen(apart, classes, tools, w, groups)
+        statistic = max(_hansen(apart, classes, tools, w, groups), 0.0)
+        if not np.isfinite(statistic):  # too few groups for so many moments
+            return Disagreement(1.0, 0.0)
         found.append((float(gammaincc(degrees / 2, statistic / 2)), statistic - degrees))
     return Disagreement(*max(found))
 

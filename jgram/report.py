@@ -1397,7 +1397,7 @@ def _readings(
 
 def _kept_in(stratum: Any, turned: bool) -> StratumKeeps:
     better, worse = stratum.means[:: -1 if turned else 1]
-    if better <= 0:
+    if better <= 0 or not isfinite(stratum.error):
         return StratumKeeps(stratum.share, None, None)
     return StratumKeeps(stratum.share, worse / better, stratum.error / better)
 

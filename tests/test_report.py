@@ -528,7 +528,8 @@ def test_equal_reports_of_which_one_is_renamed_are_equal_behind_a_report_of_nois
         ranking = rank_reports(reports, y)
         separated += ("one", "two") in {tuple(sorted((p.better, p.worse)))
                                         for p in ranking.pairs if p.separated}  # fmt: skip
-        assert [finding.name for finding in ranking.findings] == ["relabelling"]
+        found = {finding.name for finding in ranking.findings}
+        assert found - {"shared errors"} == {"relabelling"}  # 5% of tests reject
     assert separated <= 3  # 2% of such dozens hold more at a level of 5%; 8 of 12 were separated
 
 

@@ -203,7 +203,8 @@ class AnnotatorRanking(Shown):
             detail = key not in (self.by, "accuracy")
             text = display.in_brackets(".2f")
             shown = (lambda v: text((v[0], None, None))) if detail else text
-            return Field(key.replace("_", " "), values, shown, keys)
+            other = "log_score" if self.by == "balanced" else "balanced"
+            return Field("" if key == other else key.replace("_", " "), values, shown, keys)
 
         fields = [
             Field("annotator", attrgetter("name"), str, ("annotator",), name=True),
