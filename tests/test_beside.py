@@ -112,6 +112,7 @@ def test_gold_is_believed_and_narrows_accuracies_that_hold():
     assert np.mean(widths) < 0.05
 
 
+@pytest.mark.thorough
 def test_accuracies_of_items_all_picked_are_exact_and_few_gold_rows_leave_the_model():
     answers, truth, _ = panel(6, 60)
     names = {f"i{i}": int(truth[i]) for i in range(60)}

@@ -200,6 +200,7 @@ def test_names_of_arguments_are_no_reports(name):
 # Weights and groups -------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_weights_are_repetitions():
     counts = np.random.default_rng(5).multinomial(N, np.full(N, 1 / N))
     reports = {"a": TRUTH, "b": FLIPPED}

@@ -27,6 +27,7 @@ def night(seed, errors, n=2000, away=0.0):
 RANKING = rank_reports(*night(0, (0.05, 0.2))[:2])
 
 
+@pytest.mark.thorough
 def test_what_a_report_earns_is_what_is_left_of_it():
     """Labels replaced at random by a share take that share of what the report earned."""
     reports, y, _ = night(0, (0.05, 0.2), 4000)

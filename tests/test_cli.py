@@ -242,6 +242,7 @@ def test_score_says_what_the_number_is_worth(jgram):
 # A mixed table ------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_a_mixed_table_with_missing_answers_and_no_option_ranks_by_the_true_errors(jgram, folder):
     rng = np.random.default_rng(11)
     n, errors = 240, {"third": 0.5, "first": 0.0, "second": 0.25}
@@ -318,6 +319,7 @@ def test_weights_and_groups_are_columns(jgram):
     assert "expected numbers" in jgram(f"{line} --weight bad").stderr
 
 
+@pytest.mark.thorough
 def test_order_finds_a_block_length_of_its_own(jgram, folder):
     rng = np.random.default_rng(0)
     slow = np.repeat(rng.integers(0, 3, 12), 20)  # twelve spells of one state

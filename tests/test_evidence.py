@@ -24,6 +24,7 @@ def with_gold(x, rows):
     return [int(label) if i in set(rows) else None for i, label in enumerate(x)]
 
 
+@pytest.mark.thorough
 def test_a_pair_through_the_only_other_report_is_a_pair_through_its_labels():
     """One report is left of three: any one-to-one function of its labels gives the same, but for
     the ridge of the scorer."""
@@ -40,6 +41,7 @@ def test_a_pair_through_the_only_other_report_is_a_pair_through_its_labels():
     np.testing.assert_allclose(grouped.values, found.values, rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.thorough
 def test_swapping_two_reports_turns_the_sign_of_their_differences():
     _, reports = panel(1)
     labels = np.stack([*reports.values()])
@@ -82,6 +84,7 @@ def test_reports_without_observations_are_ranked_by_one_another():
     assert "expected y=" in refused(rank_reports, reports, None, "rbf")
 
 
+@pytest.mark.thorough
 def test_copies_do_not_speak_for_each_other():
     reports = panel(4, 1000)[1]
     poor = reports["r3"]
@@ -90,6 +93,7 @@ def test_copies_do_not_speak_for_each_other():
     assert {one.name for one in found.reports[:1]} == {"good"} or not found.separated
 
 
+@pytest.mark.thorough
 def test_a_garbled_copy_of_one_report_does_not_decide_between_two_equal_ones():
     rng = np.random.default_rng(0)
     x = rng.integers(0, 3, 300)
@@ -115,6 +119,7 @@ def test_a_report_predicted_from_the_observations_is_contradicted():
         assert {one.kind for one in pair.readings} == {"observations", "other reports"}
 
 
+@pytest.mark.thorough
 def test_gold_gives_accuracies_and_is_refused_where_it_is_none():
     x, reports = panel(5)
     rows = np.random.default_rng(0).permutation(600)[:60]

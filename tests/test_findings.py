@@ -88,6 +88,7 @@ def test_the_merged_pair_is_named():
     assert "'mid' and 'high'" in finding.message or "'high' and 'mid'" in finding.message
 
 
+@pytest.mark.thorough
 def test_centred_features_are_cured_by_the_constant():
     rng = np.random.default_rng(0)
     y = rng.normal(size=(90, 3)) + 3 * np.eye(3)[SURE]

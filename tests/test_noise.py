@@ -39,6 +39,7 @@ def numeric(n=600, d=3, wrong=0.2, seed=0):
     return truth, x_hat, (rng.normal(size=(n, 2)) + 2.0 * np.eye(d, 2)[truth])
 
 
+@pytest.mark.thorough
 def test_standard_error_is_that_of_fresh_samples_and_of_the_bootstrap():
     scores, errors, differences, paired = [], [], [], []
     for seed in range(100):

@@ -139,6 +139,7 @@ def test_tables_and_records_have_the_same_distribution():
         assert stats.chisquare(observed, expected * draws / expected.sum()).pvalue > RARE
 
 
+@pytest.mark.thorough
 def test_counts_keep_their_other_axes():
     counts = jnp.arange(2 * 3 * 4).reshape(2, 3, 4) * 2**20
     sample = policies.corrupt_counts(jax.random.key(0), counts, policies.uniform(2))

@@ -109,6 +109,7 @@ def test_noise_is_never_the_most_reliable():
         assert np.any(found.most_reliable)
 
 
+@pytest.mark.thorough
 def test_shares_hold_together_for_a_best_that_the_data_chose():
     held, alone, sole = [], [], []
     for seed in range(60):

@@ -206,6 +206,7 @@ def agrees(ranking):
     return ranking
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "confidence",
     [
@@ -339,6 +340,7 @@ def test_one_ranking_resolves_the_kernel_once_and_the_classes_once(monkeypatch):
     assert len(inferred) <= 1
 
 
+@pytest.mark.thorough
 def test_the_default_kernel_is_chosen_once(monkeypatch):
     made, of = [], TableKernel.of
     monkeypatch.setattr(TableKernel, "of", lambda *args: made.append(args) or of(*args))

@@ -97,6 +97,7 @@ def test_the_number_of_records_is_what_subsampling_takes():
     assert high - low == pytest.approx(0.1, rel=0.15)
 
 
+@pytest.mark.thorough
 def test_plans_that_cannot_be():
     labels, seen = stream(3, (0.1, 0.5), 60)
     pilot = rank_reports({"a": labels[0], "b": labels[1]}, seen)

@@ -30,6 +30,7 @@ def records(kernel):
     return reports, rng.normal(size=(CLASSES, 2))[truth] * 2 + rng.normal(size=(N, 2)), drawn
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("soft", [False, True])
 @pytest.mark.parametrize("kernel", ["delta", pytest.param("features", marks=pytest.mark.thorough)])
 def test_streams_say_what_memory_says(kernel, soft):
