@@ -409,8 +409,9 @@ def _frame_batches(path: Any, reading: Reading, choose: Any, _: bool) -> Iterato
     import pyarrow
 
     data: Any = _seekable(path)
+    found: Any
     if _kind(path) == _EXCEL:
-        book = pandas.ExcelFile(data)
+        book: Any = pandas.ExcelFile(data)
         filled = [name for name in book.sheet_names if len(book.parse(name))]
         if len(filled) > 1:
             raise ValueError(
@@ -419,7 +420,8 @@ def _frame_batches(path: Any, reading: Reading, choose: Any, _: bool) -> Iterato
             )
         found = book.parse(filled[0] if filled else 0)
     else:
-        found = pandas.read_json(data, lines=True, dtype=False, convert_dates=False)
+        lines: Any = pandas.read_json
+        found = lines(data, lines=True, dtype=False, convert_dates=False)
     found.columns = found.columns.map(str)
     names = select(list(found.columns), reading.names, path)
     found = found[names] if choose is None else found[names].iloc[choose(len(found))]
