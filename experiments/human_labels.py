@@ -398,7 +398,7 @@ def summary(results: dict[str, Any]) -> tuple[list[tuple[str, str, str]], str]:
     words = (
         f"**Holds**: all six label sets stand in their true order, and only {apart[0][0]} and "
         f"{apart[0][1]} ({wrong}% wrong) are not told apart. What they keep is a little too high, "
-        "because people err where images are ambiguous, which the observations share."
+        "because their errors lean to what the observation shows."
     )
     higher = [one["keeps"] >= one["true"] for one in found["reports"].values()]
     return numbers, verdict(words, found["kendall_tau"] > 0.999, *higher, len(apart) == 1)
