@@ -33,6 +33,7 @@ import numpy as np
 from jax.scipy.special import gammaincc
 
 from jgram.arrays import Bool, Float, Int
+from jgram.comparisons import holm, mean_covariance
 from jgram.contrasts import Payoffs
 from jgram.observed import Observed
 
@@ -43,7 +44,6 @@ __all__ = [
     "disagreement_test",
     "instruments",
     "leaning",
-    "mean_covariance",
     "record_weighted",
     "strata",
     "turning",
@@ -139,18 +139,6 @@ def record_weighted(paid: Payoffs, groups: Any = None) -> tuple[Payoffs, list[St
         for part, a, b, error in zip(share, *means * scale, errors, strict=True)
     ]
     return weighted, kept
-
-
-def mean_covariance(
-    away: Float[np.ndarray, "k n"], weights: Float[np.ndarray, " n"], groups: Any = None
-) -> Float[np.ndarray, "k k"]:
-    """Covariance of weighted means over samples of records, or of groups, from deviations."""
-    total, sums = max(float(weights.sum()), 2.0), weights * away
-    if groups is None:
-        return sums @ away.T / (total * (total - 1))
-    sums = np.stack([np.bincount(groups, part) for part in sums])
-    count = np.sum(np.bincount(groups, weights) > 0)
-    return sums @ sums.T / total**2 * count / max(count - 1, 1)
 
 
 def instruments(
@@ -350,10 +338,5 @@ def turning(
         >>> turning(tests, np.array([10.0, 90.0, 1.0]), 0.05).tolist()
         [True, False, False]
     """
-    p_values = np.array([one.p_value for one in found])
-    order, held = np.argsort(p_values), np.zeros(len(found), bool)
-    for place, i in enumerate(order):
-        if p_values[i] * (len(order) - place) > level:
-            break
-        held[i] = True
+    held = holm([one.p_value for one in found]) <= level
     return held & (np.array([one.excess for one in found]) > MATTERS * np.asarray(z) ** 2)

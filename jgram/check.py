@@ -23,7 +23,7 @@ import jgram.display as display
 from jgram.data.columns import did_you_mean
 from jgram.display import Field, Line, Shown, Table, View
 from jgram.drift import Drift
-from jgram.plots import MARK, SOFT, WORSE, intervals_figure, series_figure
+from jgram.plots import MARK, SOFT, WORSE, series_figure, shares_figure
 from jgram.report import Ranking
 
 if TYPE_CHECKING:
@@ -135,14 +135,11 @@ class Check(Shown):
         colours = [_OUTCOMES[one.outcome] for one in shown]
         if not shown:
             return self.ranking.plot()
-        return intervals_figure(
+        return shares_figure(
             [one.rule for one in shown],
             [one.value for one in shown],
             [one.interval for one in shown],
             title="What the rules bound, with intervals",
-            absent="not estimable",
-            percent=True,
-            ends=(0.0, 1.0),
             marks=[(colour, colour) for colour in colours],
         )
 

@@ -1,7 +1,8 @@
 """What payoffs say of two reports: the better one, what it retains, how many records it takes."""
 
+from collections.abc import Sequence
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +14,8 @@ __all__ = [
     "ESTIMABLE",
     "Retention",
     "blocks",
+    "holm",
+    "mean_covariance",
     "normal_quantile",
     "records_needed",
     "retention",
@@ -256,6 +259,32 @@ def _automatic_length(series: np.ndarray) -> float:
     tapered = np.clip(2 * (1 - lags / (2 * last)), 0, 1) * correlations[lags]
     total = max(1 + 2 * np.sum(tapered), 0.1)
     return float(np.cbrt(1.5 * n * (2 * np.sum(lags * tapered) / total) ** 2))
+
+
+def holm(p_values: Sequence[float]) -> Float[np.ndarray, " p"]:
+    """P-values for all of some tests together, by Holm's method.
+
+    Example:
+        >>> holm([0.01, 0.04, 0.03]).tolist()
+        [0.03, 0.06, 0.06]
+    """
+    each = np.asarray(p_values, float)
+    order, adjusted = np.argsort(each), np.ones(len(each))
+    stepped = (len(order) - np.arange(len(order))) * each[order]
+    adjusted[order] = np.minimum(np.maximum.accumulate(stepped), 1.0)
+    return adjusted
+
+
+def mean_covariance(
+    away: Float[np.ndarray, "k n"], weights: Float[np.ndarray, " n"], groups: Any = None
+) -> Float[np.ndarray, "k k"]:
+    """Covariance of weighted means over samples of records, or of groups, from deviations."""
+    total, sums = max(float(weights.sum()), 2.0), weights * away
+    if groups is None:
+        return sums @ away.T / (total * (total - 1))
+    sums = np.stack([np.bincount(groups, part) for part in sums])
+    count = np.sum(np.bincount(groups, weights) > 0)
+    return sums @ sums.T / total**2 * count / max(count - 1, 1)
 
 
 def blocks(size: int, length: int) -> Int[np.ndarray, " n"]:

@@ -32,6 +32,7 @@ the records repeated. With ``groups`` (duplicates, patients, weeks) the whole gr
 Observations and kernel come as one binding (:func:`jgram.observed.observe`).
 """
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -91,6 +92,16 @@ class Payoffs(NamedTuple):
     seen: Float[Array, ""]
     sureness: Float[Array, " n"] | None = None
     gains: Float[Array, " n"] | None = None
+
+
+def one_pair(pairs: Payoffs, number: int) -> Any:
+    """The payoffs of one of several pairs."""
+    return jax.tree.map(lambda leaf: leaf[number], pairs)
+
+
+def stacked(each: Sequence[Payoffs]) -> Any:
+    """The payoffs of several pairs, from those of each, on the host."""
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *each)
 
 
 class Margins(NamedTuple):
@@ -384,7 +395,9 @@ def _inside(part, product, rows, mean, shares, centre):
     return inside[:, 0], inside[:, 1:], plain[:, 0], plain[:, 1:]
 
 
-class _Scorer(NamedTuple):
+class Scorer(NamedTuple):
+    """What a scorer is made of: see :func:`scorer_of`."""
+
     gram: Any
     noise: Any
     tau: Any
@@ -408,12 +421,12 @@ def _second_of(part: Products, records: _Records, total: Array) -> _Second:
     )
 
 
-def _scorers(found: Any, margins: Margins, second: _Second) -> _Scorer:
-    def one(margins: Margins, second: _Second) -> _Scorer:
+def _scorers(found: Any, margins: Margins, second: _Second) -> Scorer:
+    def one(margins: Margins, second: _Second) -> Scorer:
         n = jnp.maximum(margins.total, 2.0)
         shares = margins.reports / n
         level = noise_level(n, shares, found.spread, second.own, second.each)
-        return _Scorer(_symmetric(second.gram), *level)
+        return Scorer(_symmetric(second.gram), *level)
 
     return jax.vmap(one)(margins, second)
 
@@ -428,7 +441,7 @@ def _second(part: Products, margins: Margins, chosen: Array) -> _Second:
 
 
 @jax.jit
-def _paid(part: Products, margins: Margins, scorers: _Scorer, shares: Array, chosen: Array) -> Paid:
+def _paid(part: Products, margins: Margins, scorers: Scorer, shares: Array, chosen: Array) -> Paid:
     def one(each: Any) -> Paid:
         margins, scorer, shares, chosen = each
         records = _records(part, margins, _mean, chosen)
@@ -541,12 +554,12 @@ def payoffs_alone(found: Products) -> Payoffs:
     return payoffs_of_pairs(found, np.stack([np.arange(len(found.z))] * 2, axis=1))
 
 
-def scorer_of(scorer: _Scorer) -> Array:
+def scorer_of(scorer: Scorer) -> Array:
     """``(gram + i tau diag(noise))^-1``."""
     return _scored(scorer, jnp.eye(len(scorer.gram), dtype=scorer.gram.dtype))
 
 
-def _scored(scorer: _Scorer, right: Array) -> Array:
+def _scored(scorer: Scorer, right: Array) -> Array:
     """``(gram + i tau diag(noise))^-1 right``."""
     gram, noise, tau = scorer
     root = 1 / jnp.sqrt(noise)
@@ -556,7 +569,7 @@ def _scored(scorer: _Scorer, right: Array) -> Array:
     return root[:, None] * solve(system, jax.lax.complex(right, jnp.zeros_like(right)))
 
 
-def _score(groups: Any, scorer: _Scorer, records: _Records) -> Array:
+def _score(groups: Any, scorer: Scorer, records: _Records) -> Array:
     """``h``: the record itself left out of the Gram matrix, or its group, by a system a record."""
     k0, centre, left = records.k0, records.centre, records.left
     if groups is None:
@@ -729,7 +742,7 @@ def _permutation_moments(n, first, second):
 
 @jax.jit
 def _linear_sums(
-    part: Products, others: Margins, scorers: _Scorer, reports: Array
+    part: Products, others: Margins, scorers: Scorer, reports: Array
 ) -> dict[str, Array]:
     part = part._replace(groups=None)
 

@@ -27,15 +27,15 @@ from jax.scipy.stats import norm
 
 import jgram.display as display
 from jgram.arrays import float64
-from jgram.comparisons import normal_quantile, retention
-from jgram.contrasts import noise_level, payoffs_of_pairs, products
+from jgram.comparisons import holm, mean_covariance, normal_quantile, retention
+from jgram.contrasts import Scorer, noise_level, payoffs_of_pairs, products, scorer_of
 from jgram.data import check_aligned, encode_reports, prepare_table, quantile_bins, to_json
 from jgram.data.columns import Column, listing, named_columns, read, read_table, show
 from jgram.data.table import ColumnKind
 from jgram.display import Field, Line, Shown, Table, View
 from jgram.kernels import RandomFeatures
 from jgram.observed import Features
-from jgram.plots import MARK, WORSE, intervals_figure
+from jgram.plots import MARK, WORSE, shares_figure
 from jgram.table_kernel import TableKernel
 
 if TYPE_CHECKING:
@@ -268,14 +268,12 @@ class Drift(Shown):
     def plot(self) -> "Figure":
         """What every report earns: a matplotlib figure."""
         colours = [WORSE if one.worse else MARK for one in self.reports]
-        return intervals_figure(
+        return shares_figure(
             [one.name for one in self.reports],
             [one.earns for one in self.reports],
             [one.interval for one in self.reports],
             title=f"Earns of what it earned in the baseline, {self.confidence:.0%} intervals",
             absent="earned nothing",
-            percent=True,
-            ends=(0.0, 1.0),
             marks=[(colour, colour) for colour in colours],
         )
 
@@ -324,7 +322,7 @@ def fit_baseline(
     }
     n = check_aligned({**named, "y": y})
     w = np.ones(n) if weights is None else np.asarray(weights, float)
-    edges = {}
+    groups, edges = _numbered(groups), {}
     for label, given in named.items() if bins else ():
         if given.kind == "number":
             edges[label] = _floats(quantile_bins(given, bins or 0, name=label).edges)
@@ -388,7 +386,7 @@ def measure_drift(
     """What every report earns tonight by the baseline's scorer, and what else is observed.
 
     Args:
-        baseline: From :func:`fit_baseline` or :func:`load_baseline`.
+        baseline: From :func:`fit_baseline` or :func:`jgram.load`.
         reports: Name to labels ``[n]``: every report of the baseline.
         y: Observations of these records: every column of the baseline.
         weights: Frequencies ``[n]``.
@@ -408,6 +406,7 @@ def measure_drift(
             raise ValueError(f"{name}: expected this column of the baseline, there are {got}")
     n = check_aligned({**named, "y": y})
     w = np.ones(n) if weights is None else np.asarray(weights, float)
+    groups = _numbered(groups)
     applied = [one.apply(columns[one.name], w) for one in baseline.columns]
     away = baseline.features(np.column_stack([points for points, _ in applied]))
     k = len(baseline.earned)
@@ -423,7 +422,7 @@ def measure_drift(
                       (float(share.lower), float(share.upper)) if known else None,
                       size, float(w @ (present & (codes < 0)))))  # fmt: skip
         tails.append(float(norm.cdf((now - before) / np.sqrt(max(variance + new, 1e-300)))))
-    adjusted = _holm(tails)
+    adjusted = holm(tails).tolist()
     columns_drift = _column_drifts(baseline, [counts for _, counts in applied], confidence)
     joint = _joint(baseline, away, w, groups)
     return Drift(
@@ -531,29 +530,19 @@ def _scorer(away: np.ndarray, z: np.ndarray, w: np.ndarray, spread: Any) -> np.n
     sums, own = away.T @ (w[:, None] * centred) / n, w * np.sum(away**2, axis=1)
     gram = sums.T @ sums - centred.T @ (own[:, None] * centred) / n**2
     level = noise_level(*map(jax.numpy.asarray, (n, shares, spread, own.sum(), own.sum())))
-    noise, tau = map(np.asarray, level)
-    return sums @ np.linalg.inv(gram + 1j * tau * np.diag(noise)).real
+    inverse = np.asarray(scorer_of(Scorer(jax.numpy.asarray(gram), *level)))
+    return sums @ np.real(inverse)
+
+
+def _numbered(groups: Any) -> np.ndarray | None:
+    return None if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
 
 
 def _mean(values: np.ndarray, w: np.ndarray, groups: Any) -> tuple[float, float, float]:
     """Mean, the variance of it over samples of records or groups, and total weight."""
     total = max(float(w.sum()), 1.0)
     mean = float(w @ values / total)
-    away = values - mean
-    if groups is None:
-        return mean, float(w @ away**2 / (total * max(total - 1, 1.0))), total
-    number = np.unique(np.asarray(groups), return_inverse=True)[1]
-    sums, size = np.bincount(number, w * away), np.sum(np.bincount(number, w) > 0)
-    return mean, float(sums @ sums / total**2 * size / max(size - 1, 1)), total
-
-
-def _holm(p_values: Sequence[float]) -> list[float]:
-    """P-values for all of them together, by Holm's method."""
-    order, found, highest = np.argsort(p_values), [1.0] * len(p_values), 0.0
-    for place, i in enumerate(order):
-        highest = max(highest, min(1.0, (len(order) - place) * p_values[i]))
-        found[i] = highest
-    return found
+    return mean, float(mean_covariance((values - mean)[None], w, groups)[0, 0]), total
 
 
 def _joint(baseline: Baseline, away: np.ndarray, w: np.ndarray, groups: Any) -> float:
@@ -576,7 +565,7 @@ def _column_drifts(
         found.append(float(gammaincc(degrees / 2, statistic / 2)) if degrees else 1.0)
     return tuple(
         ColumnDrift(one.name, p, p <= 1 - confidence, _largest(one, now))
-        for one, now, p in zip(names, kept, _holm(found), strict=True)
+        for one, now, p in zip(names, kept, holm(found).tolist(), strict=True)
     )
 
 

@@ -28,13 +28,12 @@ import numpy as np
 
 from jgram.annotators.posterior import fit, majority
 from jgram.arrays import Bool, Float, Int, float64
-from jgram.assumptions import mean_covariance
-from jgram.comparisons import ESTIMABLE
-from jgram.contrasts import Payoffs, payoffs
+from jgram.comparisons import ESTIMABLE, mean_covariance
+from jgram.contrasts import Payoffs, one_pair, payoffs, stacked
 from jgram.counted import representatives
 from jgram.kernels import Delta, Linear
-from jgram.observed import Codes, Features, observe
-from jgram.uncertainty import padded_length
+from jgram.observed import Features, observe
+from jgram.uncertainty import padded_groups, padded_length
 
 __all__ = [
     "BETWEEN",
@@ -116,7 +115,7 @@ def by_others(
     kept = np.pad(kept, [(0, 0), (0, padding)], constant_values=-1)
     folded = np.pad(folded, (0, padding))
     if groups is not None:
-        groups = np.append(groups, groups.max() + 1 + np.arange(padding))
+        groups = padded_groups(groups, padding)
     chosen = np.stack(np.triu_indices(k, 1), axis=1)
     with float64():
         said = _channels(jnp.asarray(kept), jnp.asarray(folded), num_classes)
@@ -128,7 +127,7 @@ def by_others(
         ]  # fmt: skip
         alone = [_without(said, one) for one in same]
     found, alone = jax.device_get((found, alone))
-    pairs = jax.tree.map(lambda *leaves: np.stack(leaves), *found)
+    pairs = stacked(found)
     rows = slice(0, size) if place is None else place
     both = (labels[chosen] >= 0).all(axis=1)
     pairs = pairs._replace(
@@ -209,13 +208,13 @@ def by_gold(
     w = np.ones(len(gold)) if weights is None else np.asarray(weights, float)
     near = None if groups is None else np.unique(groups[rows], return_inverse=True)[1]
     with float64():
-        observed: Codes = observe(Delta(num_classes), gold[rows])  # type: ignore[assignment]
+        observed = observe(Delta(num_classes), gold[rows])
         found = [
             payoffs(observed, labels[pair][:, rows], num_classes=num_classes,
                     weights=w[rows], groups=near)
             for pair in np.stack(np.triu_indices(len(labels), 1), axis=1)
         ]  # fmt: skip
-    part = jax.tree.map(lambda *leaves: np.stack(leaves), *jax.device_get(found))
+    part = stacked(jax.device_get(found))
 
     def whole(values: np.ndarray) -> np.ndarray:
         full = np.zeros((*values.shape[:-1], len(gold)))
@@ -275,19 +274,14 @@ def join(
             for kind in speak
         }
         total = sum(precision.values())
+        own = {kind: one_pair(kinds[kind], p) for kind in speak}
         parts = [
             (paid, precision[kind] / total / float(np.mean(paid.means)))
-            for kind in speak
-            for paid in [_pair_of(kinds[kind], p)]
+            for kind, paid in own.items()
         ]
-        plain = _pair_of(first, p)
+        plain = one_pair(first, p)
         joined.append(_together(plain, parts or [(plain, 1 / usual)], groups))
-    pairs = jax.tree.map(lambda *leaves: np.stack(leaves), *joined)
-    return Joined(pairs, contrasts, errors, tuple(against))
-
-
-def _pair_of(paid: Payoffs, p: int) -> Payoffs:
-    return jax.tree.map(lambda leaf: np.asarray(leaf[p]), paid)
+    return Joined(stacked(joined), contrasts, errors, tuple(against))
 
 
 def _contradiction(

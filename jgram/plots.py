@@ -18,7 +18,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["curve_figure", "figure", "images_figure", "intervals_figure", "series_figure", "to_svg"]
+__all__ = [
+    "curve_figure",
+    "figure",
+    "images_figure",
+    "intervals_figure",
+    "series_figure",
+    "shares_figure",
+    "to_svg",
+]
 
 MOST_MARKS = 40
 MARK, SOFT, TEXT, WORSE, PAPER = "#0b62a4", "#8d969f", "#17202a", "#c4510b", "#ffffff"
@@ -131,6 +139,22 @@ def intervals_figure(
     if percent:
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
     return drawing
+
+
+def shares_figure(
+    names: Sequence[str],
+    shares: Sequence[float | None],
+    intervals: Sequence[tuple[float, float] | None],
+    *,
+    title: str,
+    absent: str = "not estimable",
+    marks: Sequence[tuple[str, str]] | None = None,
+) -> "Figure":
+    """:func:`intervals_figure` of shares, in percent, with 0 and 1 in it."""
+    return intervals_figure(
+        names, shares, intervals, title=title, absent=absent, percent=True, marks=marks,
+        ends=(0.0, 1.0),
+    )  # fmt: skip
 
 
 def curve_figure(

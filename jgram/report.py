@@ -57,10 +57,12 @@ from jgram.comparisons import (
 from jgram.contrasts import (
     Payoffs,
     noise_tests_of,
+    one_pair,
     pair_payoffs,
     payoffs_alone,
     payoffs_of_pairs,
     products,
+    stacked,
 )
 from jgram.data.columns import named_columns
 from jgram.display import Field, Line, Shown, Table, View
@@ -79,9 +81,9 @@ from jgram.gold import accuracies
 from jgram.kernels import Delta, Kernel, Linear, describe
 from jgram.noise import FEWEST_GROUPS, grouped_noise_tests
 from jgram.observed import Features, observe
-from jgram.plots import MARK, PAPER, intervals_figure
+from jgram.plots import MARK, PAPER, intervals_figure, shares_figure
 from jgram.ranks import RankedPairs, Ranks, rank_pairs, ranks_left
-from jgram.uncertainty import padded_length, uncertainties
+from jgram.uncertainty import padded_groups, padded_length, uncertainties
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -337,7 +339,7 @@ class PairComparison(Shown):
 
     def plot(self) -> "Figure":
         """What the worse report keeps: a matplotlib figure."""
-        return _shares_figure(
+        return shares_figure(
             [self.worse], [self.retention], [self.retention_interval],
             title=f"Keeps, beside {self.better}, interval of this pair",
         )  # fmt: skip
@@ -535,7 +537,7 @@ class Ranking(Shown):
         """The picture that ``jgram rank --plot`` draws: a matplotlib figure."""
         ranks = [display.between((one.first_rank, one.last_rank)) for one in self.reports]
         hollow = [one.inside_noise for one in self.reports]
-        return _shares_figure(
+        return shares_figure(
             [f"{one.name} · rank {rank}" for one, rank in zip(self.reports, ranks, strict=True)],
             [one.keeps for one in self.reports],
             [one.keeps_interval for one in self.reports],
@@ -625,11 +627,6 @@ def _pairs_table(pairs: Sequence[PairComparison]) -> Table:
               lambda value: "" if value is None else f"{value:.1%}", ("breakdown_share",)),
     ]  # fmt: skip
     return Table("Every pair of reports", pairs, fields, detail=len(pairs) > 1)
-
-
-def _shares_figure(names: Any, shares: Any, intervals: Any, **options: Any) -> "Figure":
-    options = {"absent": "not estimable", "percent": True, "ends": (0.0, 1.0), **options}
-    return intervals_figure(names, shares, intervals, **options)
 
 
 def _kept(values: Sequence[Any]) -> str:
@@ -942,7 +939,7 @@ def _judge(judged: _Judged) -> _Judged:
     weights = np.pad(np.ones(n) if bound.weights is None else bound.weights, (0, padding))
     reports = np.pad(stacked, [(0, 0), (0, padding)] + [(0, 0)] * (stacked.ndim - 2))
     if groups is not None:
-        groups = np.append(groups, groups.max() + 1 + np.arange(padding))
+        groups = padded_groups(groups, padding)
     options = {"num_classes": len(bound.classes), "weights": weights, "groups": groups}
     found = products(observed, reports, **options)
     alone = payoffs_alone(found)
@@ -1071,7 +1068,7 @@ class _Question(NamedTuple):
 def _questioned(judged: _Judged) -> tuple[_Judged, list[_Question]]:
     """Pairs that share more than the truth with every record weighing alike, and why."""
     pairs, labels, groups = judged.pairs, judged.aligned.reports, judged.groups
-    each = [jax.tree.map(lambda leaf, p=p: leaf[p], pairs) for p in range(len(pairs.means))]
+    each = [one_pair(pairs, number) for number in range(len(pairs.means))]
     if pairs.sureness is None or labels.ndim > 2:
         return judged, [_Question()] * len(each)
     observed, d = judged.bound.observed, len(judged.bound.classes)
@@ -1087,7 +1084,7 @@ def _questioned(judged: _Judged) -> tuple[_Judged, list[_Question]]:
         alike, kept = record_weighted(paid, groups)
         weighted.append(alike)
         strata.append(tuple(kept))
-    same = jax.tree.map(lambda *leaves: np.stack(leaves), *weighted)
+    same = stacked(weighted)
     signed = jax.vmap(sign_test, (0, 0, None))
     z, before = (
         np.asarray(signed(one.differences, one.weights, groups)[0]) for one in (same, pairs)

@@ -30,9 +30,9 @@ import numpy as np
 import jgram.display as display
 from jgram.arrays import HIGHEST, Array, ArrayLike, Int, Shaped, float64
 from jgram.comparisons import normal_quantile, retention
-from jgram.contrasts import _Scorer, noise_level, scorer_of
+from jgram.contrasts import Scorer, noise_level, scorer_of
 from jgram.display import Field, Line, Shown, Table, View
-from jgram.plots import intervals_figure
+from jgram.plots import shares_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -218,7 +218,7 @@ def _paid(past: State, z: Array, features: Array) -> tuple[Array, Array, Array]:
     spread = jnp.maximum(spread, 0.0) / (n * (n - 1))
     gram = jnp.matmul(means, means.T, precision=HIGHEST) - own
     noise, tau = noise_level(n, q, spread, length, length)
-    scorer = jnp.real(scorer_of(_Scorer((gram + gram.T) / 2, noise, tau)))
+    scorer = jnp.real(scorer_of(Scorer((gram + gram.T) / 2, noise, tau)))
     betting = total >= FIRST
     h = jnp.where(betting, (features - centre) @ means.T @ scorer, 0.0)
     labelled = jnp.sum(z, axis=2, keepdims=True)
@@ -310,14 +310,11 @@ class SequentialRanking(Shown):
 
     def plot(self) -> "Figure":
         """What the worse of each pair keeps: a matplotlib figure."""
-        return intervals_figure(
+        return shares_figure(
             [f"{pair.worse} beside {pair.better}" for pair in self.pairs],
             [pair.keeps for pair in self.pairs],
             [pair.keeps_interval for pair in self.pairs],
             title=f"Keeps, {self.confidence:.0%} at all times together",
-            absent="not estimable",
-            percent=True,
-            ends=(0.0, 1.0),
         )
 
 

@@ -178,6 +178,11 @@ def padded_length(n: int) -> int:
     return -(-n // step) * step
 
 
+def padded_groups(groups: np.ndarray, padding: int) -> np.ndarray:
+    """Groups of more records, each of those in a group of its own."""
+    return np.append(groups, groups.max() + 1 + np.arange(padding))
+
+
 @partial(jax.jit, static_argnames="num_classes")
 def _linearise_all(
     observed: Any, x_hats: Array, weights: Array, product: Any, num_classes: int

@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+from scipy.special import softmax
 
 from jgram.annotators.answers import Answers
 from jgram.annotators.posterior import fit, item_weights, majority, posteriors
@@ -107,24 +108,25 @@ def judge_beside(
         return Beside(crowd, crowd.posterior, known, picked, ())
     said = np.zeros((items, d))
     told = np.where(known[:, None] < 0, 0.0, -CERTAIN * (np.arange(d) != known[:, None]))
-    crowd = fit_crowd(answers, incentive=incentive, evidence=None if gold is None else told)
+    weighed = None
     if y is not None:
         given, description, found = _read_observations(answers, y)
+        crowd = fit_crowd(answers, incentive=incentive, evidence=None if gold is None else told)
         q = crowd.posterior
         for _ in range(ROUNDS):
             said[given.rows] = _said(given, q, d)
-            if not said.any():
+            weighed = _likeliest(answers, said, told, known) if said.any() else None
+            if weighed is None:
                 break
-            _, before = _likeliest(answers, said, told, known)
-            q = _softmax(np.log(np.maximum(before, 1e-30)) + told)
-        used = bool(said.any())
+            q = softmax(np.log(np.maximum(weighed[1], 1e-30)) + told, axis=1)
+        used = weighed is not None
         findings += [*found, _of_observations(description, used, len(given.rows), items)]
-    if gold is None and not said.any():
-        return Beside(crowd, crowd.posterior, known, picked, tuple(findings))
-    correlation, before = _likeliest(answers, said, told, known)
+        if gold is None and not used:
+            return Beside(crowd, crowd.posterior, known, picked, tuple(findings))
+    correlation, before = weighed or _likeliest(answers, said, told, known)
     crowd = fit_crowd(answers, incentive=incentive, correlation=correlation, evidence=said + told)
     before, power = _tempered(before, known)
-    posterior = _softmax(power * np.log(np.maximum(crowd.posterior, 1e-30)) + told)
+    posterior = softmax(power * np.log(np.maximum(crowd.posterior, 1e-30)) + told, axis=1)
     judged = crowd.judged | (known >= 0)[crowd.item]
     crowd = crowd._replace(
         posterior=posterior,
@@ -135,11 +137,6 @@ def judge_beside(
     if gold is not None:
         findings += _contradiction(fit_crowd(answers).posterior, known)
     return Beside(crowd, before, known, picked, tuple(findings))
-
-
-def _softmax(logits: np.ndarray) -> np.ndarray:
-    p = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return p / p.sum(axis=1, keepdims=True)
 
 
 def _read_observations(answers: Answers, y: Any) -> tuple[_Observations, str, list[Finding]]:
@@ -207,11 +204,11 @@ def _tempered(before: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, float]
     logs, said = np.log(np.maximum(before[gold], 1e-30)), known[gold]
 
     def value(power: float) -> float:
-        right = _softmax(power * logs)[np.arange(len(gold)), said]
+        right = softmax(power * logs, axis=1)[np.arange(len(gold)), said]
         return float(np.log(np.maximum(right, 1e-6)).sum() - 2.0 * np.log(power) ** 2)
 
     power = float(max(POWERS, key=value))
-    return _softmax(power * np.log(np.maximum(before, 1e-30))), power
+    return softmax(power * np.log(np.maximum(before, 1e-30)), axis=1), power
 
 
 def _read_gold(answers: Answers, gold: Any) -> tuple[np.ndarray, np.ndarray, list[Finding]]:

@@ -29,7 +29,7 @@ import numpy as np
 
 import jgram.display as display
 from jgram.annotators.answers import Answers, as_answers, tally
-from jgram.annotators.beside import gold_accuracies, judge_beside
+from jgram.annotators.beside import Beside, gold_accuracies, judge_beside
 from jgram.annotators.collusion import CollusionSearch, find_collusion
 from jgram.annotators.readings import (
     Crowd,
@@ -356,11 +356,18 @@ def rank_annotators(
         raise ValueError(f"by: expected one of {', '.join(QUESTIONS)}, got {by!r}")
     answers = as_answers(answers, num_classes)
     beside = judge_beside(answers, y, gold, incentive=incentive)
+    return ranked_beside(answers, beside, by=by, confidence=confidence)
+
+
+def ranked_beside(
+    answers: Answers, beside: Beside, *, by: By | None = None, confidence: float = 0.95
+) -> AnnotatorRanking:
+    """:func:`rank_annotators`, of a crowd that is judged already."""
     crowd = beside.crowd
     judged = np.flatnonzero(crowd.answers > 0)
     _refuse_too_few(judged, answers)
     readings = _readings(crowd, z := normal_quantile(confidence))
-    if gold is not None:
+    if (beside.known >= 0).any():
         readings["accuracy"] = gold_accuracies(beside, readings["accuracy"], z)
     spread = habits(crowd)
     asked, by = by, by or ("balanced" if spread > HABITS else "log_score")
@@ -413,7 +420,12 @@ def infer_labels(
         [0, 1, 0, 1]
     """
     answers = as_answers(answers, num_classes)
-    crowd = judge_beside(answers, y, gold).crowd
+    return labels_beside(answers, judge_beside(answers, y, gold))
+
+
+def labels_beside(answers: Answers, beside: Beside) -> InferredLabels:
+    """:func:`infer_labels`, of a crowd that is judged already."""
+    crowd = beside.crowd
     counts = crowd.votes.sum(axis=1).astype(np.int64)
     return InferredLabels(
         answers.items, answers.classes, crowd.posterior.astype(np.float64), counts

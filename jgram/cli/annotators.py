@@ -152,17 +152,18 @@ def run(
     if checking.to_check is not None and listing.out is None:
         raise ValueError("--to-check: expected --out, the file for the items to check, got none")
     with progress("ranking annotators", quiet=output.quiet):
-        from jgram.annotators import infer_labels, rank_annotators
+        from jgram.annotators.beside import judge_beside
+        from jgram.annotators.ranking import labels_beside, ranked_beside
 
         given = _answers(source, columns)
         y, gold = _beside(source, columns, given, checking.checked)
         reading: Any = by and by.value.replace("-", "_")
-        found = rank_annotators(
-            given, y, gold, by=reading, incentive=incentive, confidence=confidence
-        )
+        beside = judge_beside(given, y, gold, incentive=incentive)
+        found = ranked_beside(given, beside, by=reading, confidence=confidence)
         inferred = None
         if labels_out is not None or checking.to_check is not None:
-            inferred = infer_labels(given, y, gold)
+            judged = judge_beside(given, y, gold) if incentive else beside
+            inferred = labels_beside(given, judged)
         if inferred is not None and labels_out is not None:
             _write_labels(labels_out, inferred)
     out = None if listing.out is None else (listing.out, found.table())
@@ -204,7 +205,7 @@ def _beside(source: Input, given: Columns, answers: "Answers", checked: Path | N
     """Observations of the items, and the right labels of some."""
     from jgram.annotators import Gold
     from jgram.cli.read import read_raw
-    from jgram.data import read_cells
+    from jgram.data.files import column_names
 
     names = [*(given.observation or []), *([given.gold] if given.gold else [])]
     gold: dict[Any, Any] = {}
@@ -213,7 +214,7 @@ def _beside(source: Input, given: Columns, answers: "Answers", checked: Path | N
         table = source if given.items is None else replace(source, file=given.items)
         by_row = given.items is None and given.answers is not None
         if by_row and source.file.suffix.lower() != ".npz":
-            by_row = given.item not in read_cells(source.file, [0], separator=source.separator)
+            by_row = given.item not in column_names(source.file, source.separator)
         read = read_raw(table, names if by_row else [given.item, *names])
         keys = range(len(read[names[0]])) if by_row else _values(read[given.item])
         first = {str(key): row for row, key in reversed([*enumerate(keys)])}
@@ -260,9 +261,9 @@ def _wide(source: Input, given: Columns) -> "Answers":
 
     from jgram.annotators import answers_from_columns
     from jgram.cli.read import listed, read_raw
-    from jgram.data import read_cells
+    from jgram.data.files import column_names
 
-    present = list(read_cells(source.file, [0], separator=source.separator))
+    present = column_names(source.file, source.separator)
     wanted = [part.strip() for part in (given.answers or "").split(",")]
     names = [n for n in present for part in wanted if n == part or fnmatchcase(n, part)]
     names = [n for n in dict.fromkeys(names) if n not in (given.gold, given.item)]

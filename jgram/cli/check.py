@@ -165,16 +165,12 @@ def _typed(hint: Any, value: Any, where: str) -> Any:
 
 def _judge(given: dict[str, Any], against: Path | None, keep: Path | None, bar: Any) -> Any:
     """The ranking, the drift, gold by report, and where the records came from."""
-    import jax
-
-    from jgram import rank_reports
-    from jgram.cli.read import read_for_judging, read_raw, read_records
+    from jgram.cli.read import ranked, read_for_judging, read_raw, read_records
 
     source, observed, inference = (given[name] for name in ("source", "observed", "inference"))
     names, engine = given["reports"], given["engine"]
     read = read_for_judging(source, observed, names, inference, engine, bar)
-    key = jax.random.key(inference.seed)
-    ranking = rank_reports(read.reports, read.observations, read.kernel, key=key, **read.options)
+    ranking = ranked(read, inference.seed)
     drift = None
     if against is not None or keep is not None:
         plain = replace(observed, bins=None, observation_bins=None)

@@ -37,11 +37,9 @@ def run(
     """
     check_output(output, [source.file], {"--checkpoint": (engine.checkpoint, ())})
     with progress("planning", quiet=output.quiet) as bar:
-        from jgram import rank_reports
-        from jgram.cli.read import read_for_judging
+        from jgram.cli.read import ranked, read_for_judging
         from jgram.plan import plan
 
         given = read_for_judging(source, observed, report, inference, engine, bar, gold)
-        pilot = rank_reports(given.reports, given.observations, given.kernel, **given.options)
-        found = plan(pilot, power=power, width=width)
+        found = plan(ranked(given, inference.seed), power=power, width=width)
     return emit(found, given.source, output, told=found.total is not None)

@@ -33,15 +33,9 @@ def run(
         raise ValueError("expected two or more --report to rank; score takes one")
     check_output(output, [source.file], {"--checkpoint": (engine.checkpoint, ())})
     with progress(f"ranking {len(report)} reports", quiet=output.quiet) as bar:
-        import jax
-
-        from jgram import rank_reports
-        from jgram.cli.read import read_for_judging
+        from jgram.cli.read import ranked, read_for_judging
 
         given = read_for_judging(source, observed, report, inference, engine, bar, gold)
-        key = jax.random.key(inference.seed)
-        found = rank_reports(
-            given.reports, given.observations, given.kernel, key=key, **given.options
-        )
+        found = ranked(given, inference.seed)
     view = found.view(given.source, counts_scale=counts_scale)
     return emit(found, given.source, output, told=found.separated, view=view)

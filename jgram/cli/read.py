@@ -33,6 +33,7 @@ __all__ = [
     "kernel_of",
     "listed",
     "prepare",
+    "ranked",
     "read_for_judging",
     "read_raw",
     "read_records",
@@ -140,6 +141,16 @@ def read_for_judging(
     kernel = kernel_of(observed.kernel, observed.bandwidth) if counted is None else "delta"
     observations = {name: columns[name] for name in observed.columns} or None
     return Given(labels, observations, kernel, options, about)
+
+
+def ranked(given: Given, seed: int) -> Any:
+    """The ranking of what was read."""
+    import jax
+
+    from jgram import rank_reports
+
+    key = jax.random.key(seed)
+    return rank_reports(given.reports, given.observations, given.kernel, key=key, **given.options)
 
 
 def read_records(

@@ -26,6 +26,7 @@ from jgram.data.delimited import find_separator, open_text, parse_cells, text_ro
 __all__ = [
     "Reading",
     "batches",
+    "column_names",
     "list_files",
     "opened",
     "parsed",
@@ -175,6 +176,18 @@ def read_cells(
     return {name: [cells[place] for place in places] for name, cells in found.items()}
 
 
+def column_names(source: str | Path, separator: str | None = None) -> list[str]:
+    """The names of the columns, from the first records of the first file.
+
+    Example:
+        >>> from importlib.resources import files
+        >>> column_names(files("jgram.data") / "employment.csv")[:2]
+        ['month', 'first']
+    """
+    files, reading, _ = opened(source, Reading(separator=separator))
+    return list(next(batches(files[0], reading), {}))
+
+
 def list_files(source: str | Path) -> list[Path]:
     """The files of a folder (and folders in it), of a glob such as ``"2024-*.parquet"``, or one.
 
@@ -268,8 +281,9 @@ def batches(
     """
     kind = _kind(path)
     with readable(path, kind):
-        ways = {_TEXT: _text_batches, _NPZ: _npz_batches}
-        ways |= dict.fromkeys((_EXCEL, _LINES), _frame_batches)
+        ways = {
+            _TEXT: _text_batches, _NPZ: _npz_batches, _EXCEL: _frame_batches, _LINES: _frame_batches
+        }  # fmt: skip
         found = ways.get(kind, _arrow_batches)
         yield from found(path, reading, choose, coded)
 
@@ -411,14 +425,14 @@ def _frame_batches(path: Any, reading: Reading, choose: Any, _: bool) -> Iterato
     data: Any = _seekable(path)
     found: Any
     if _kind(path) == _EXCEL:
-        book: Any = pandas.ExcelFile(data)
-        filled = [name for name in book.sheet_names if len(book.parse(name))]
+        sheets: Any = pandas.read_excel(data, sheet_name=None)
+        filled = {name: sheet for name, sheet in sheets.items() if len(sheet)}
         if len(filled) > 1:
             raise ValueError(
                 f"{path}: expected records on one sheet, got them on "
                 f"{', '.join(map(str, filled))}: save the one that is meant on its own"
             )
-        found = book.parse(filled[0] if filled else 0)
+        found = next(iter((filled or sheets).values()))
     else:
         lines: Any = pandas.read_json
         found = lines(data, lines=True, dtype=False, convert_dates=False)
