@@ -27,6 +27,7 @@ from jgram.data.columns import Column, read, read_table
 from jgram.data.labels import Missing
 from jgram.data.observations import hardly_repeats
 from jgram.data.table import ColumnKind, Scale, is_text
+from jgram.data.written import in_words
 from jgram.findings import Finding
 from jgram.kernels import Delta, Kernel, Linear, RandomFeatures, describe, takes
 from jgram.observed import Observed, Pairs, observe
@@ -239,17 +240,19 @@ def _choose(
     if not plain:
         raise ValueError("expected kinds= and scale= without kernel=: they prepare its table")
     with float64():
-        return _of_checked(kernel, check_observations(y, kind=takes(kernel), records=records))
+        checked = check_observations(y, kind=takes(kernel), records=records)
+        return _of_checked(kernel, checked, in_words({x.name: x.writing[0] for x in y.values()}))
 
 
-def _of_checked(kernel: Any, checked: Any) -> _Chosen:
+def _of_checked(kernel: Any, checked: Any, read_as: str = "") -> _Chosen:
     """Observations under a kernel that takes them as they are."""
     if checked.kind == "categorical":
         size = f"{len(checked.names)} outcomes"
         return _Chosen(kernel, checked.values, None, size, checked.warnings)
     values = checked.values.astype(np.float64)
     points = values.reshape(len(values), -1)
-    return _Chosen(kernel, values, points, f"{points.shape[1]} numbers", checked.warnings)
+    size = f"{points.shape[1]} numbers{read_as}"
+    return _Chosen(kernel, values, points, size, checked.warnings)
 
 
 def _observe(chosen: _Chosen, mesh: Mesh | None = None) -> tuple[Observed, str]:
@@ -402,9 +405,9 @@ def _duplicates(y: Mapping[str, Column], points: np.ndarray) -> np.ndarray | Non
     rare = np.zeros(n, int)  # how many numbers of each record hardly any other has
     for given in (part for whole in y.values() for part in whole.parts):
         if given.measured or is_text(given):  # a text is several numbers
-            codes = given.dated.factors[1]
+            codes = given.plain.factors[1]
             equal = np.bincount(codes)[codes]
-            here = given.dated.present
+            here = given.plain.present
             rare[here] += (1 if given.measured else 2) * (
                 (equal >= sizes[numbers[here]]) & (equal <= most)
             )

@@ -83,7 +83,7 @@ class FrozenColumn:
         """Points ``[n, k]`` of tonight's cells, and records in each bin."""
         if not self.values:
             return _block(given), np.zeros(0)
-        present, points = given.dated.present, np.array(self.points)
+        present, points = given.plain.present, np.array(self.points)
         found = np.tile(np.array(self.absent), (len(given), 1))
         if self.edges is None:
             place = {value: i for i, value in enumerate(self.values)}
@@ -450,7 +450,7 @@ def _frozen(label: str, given: Column, w: np.ndarray, kinds: Any) -> FrozenColum
         return FrozenColumn(label, (), (), (0.0,) * width, None, ())
     asked = {label: kinds[label]} if kinds and label in kinds else {}
     number = asked.get(label, "number" if given.measured else "category") == "number"
-    if given.dated.kind in ("date", "duration") or asked.get(label) == "ignore":
+    if given.plain.kind in ("date", "duration") or asked.get(label) == "ignore":
         return None
     try:
         table = prepare_table({label: given}, name=label, kinds=asked)
@@ -463,7 +463,7 @@ def _frozen(label: str, given: Column, w: np.ndarray, kinds: Any) -> FrozenColum
             f"{label}: expected numbers and categories in a baseline, got texts: give their "
             f"embeddings, or leave them out (--kind {label}=ignore)"
         )
-    present = given.dated.present
+    present = given.plain.present
     absent = table.points[~present][0] if not present.all() else np.zeros(table.points.shape[1])
     if number:
         values, first = np.unique(_measured(given), return_index=True)

@@ -361,11 +361,12 @@ def test_changes_lose_one_record(jgram):
 
 
 @pytest.mark.thorough
-def test_numbers_are_read_with_the_option(jgram):
+def test_numbers_are_read_as_they_are_written_and_with_the_option(jgram):
+    assert "; read pay '" in jgram("score visits.csv --report good --observation pay").stdout
     result = jgram("score visits.csv --report good --observation pay --kernel rbf --thousands ,")
     assert result.exit_code == 0, result.stderr
     line = "rank comma.csv --report a --report b --observation c --observation-bins 2"
-    assert "--decimal ','" in jgram(line).stderr
+    assert "c: 2 bins, cut at 2.5\n" in jgram(line).stdout
     assert "c: 2 bins, cut at 2.5\n" in jgram(f"{line} --decimal ,").stdout
 
 
@@ -587,7 +588,6 @@ REFUSALS = {
     f"{SCORE} --order level --block-length 200": "half of the records",
     "score visits.csv --report level --observation symptom": "--bins 4",
     "score visits.csv --report good --observation huge": "inf in row",
-    "score visits.csv --report good --observation pay": "--thousands ','",
     "score visits.csv --report good --observation rain --bins 8": "rain: 8 bins asked for",
     f"{SCORE} --bins 4": "--bins: expected a numeric column",
     f"{SCORE} --bins x": "--bins",

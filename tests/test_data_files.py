@@ -167,14 +167,10 @@ def test_na_is_a_class_of_text_and_missing_among_numbers(write):
         ("1’234 987", ";", {"thousands": "’"}, [1234, 987]),
     ],
 )
-def test_separated_numbers_are_refused_then_read_with_the_option(
-    write, cells, separator, options, values
-):
+def test_separated_numbers_are_read_with_the_option(write, cells, separator, options, values):
     rows = "".join(f"{cell}{separator}x\n" for cell in cells.split())
     path = write(f"pay{separator}b\n{rows}")
-    message = refused(read_columns, path, ["pay"])
-    for option, mark in options.items():
-        assert f"--{option} {mark!r}" in message
+    assert read_columns(path, ["pay"])["pay"].dtype == object  # text, until it is observed
     assert read_columns(path, ["pay"], **options)["pay"].tolist() == values
     assert read_columns(path, ["b"])["b"][0] == "x"  # other columns are not looked at
 
@@ -183,9 +179,9 @@ def test_plain_decimals_in_a_semicolon_file_are_read(write):
     assert read_columns(write("a;b\n1.5;2\n0.125;3\n"))["a"].tolist() == [1.5, 0.125]
 
 
-def test_digits_grouped_wrongly_are_text(write):
-    column = read_columns(write('a,b\n"1,23",0\n"4",0\n'), ["a"], thousands=",")["a"]
-    assert "expected numbers, got '1,23'" in refused(check_observations, column, kind="numeric")
+def test_digits_grouped_otherwise_than_was_said_are_refused(write):
+    path = write('a,b\n"1,23",0\n"4",0\n')
+    assert "got '1,23'" in refused(read_columns, path, ["a"], thousands=",")
 
 
 @pytest.mark.parametrize(

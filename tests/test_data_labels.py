@@ -396,8 +396,8 @@ def test_options_that_mean_nothing_are_refused(options, part):
         ([f"p{j}" for j in range(30)], "every record is its own class: an identifier?"),
         (np.arange(30) * 7, "30 different ones in 30 records"),
         (np.arange(20_000) // 2, "at most 5000 classes, got 10000 in 20000 records"),
-        ([f"{j / 7:.3f}" for j in range(30)], "a number written as text"),
-        ([f"{j / 7:.1f}%" for j in range(30)], "a number written as text"),
+        ([f"{j / 7:.3f}" for j in range(30)], "a number: put the column into bins"),
+        ([f"{j / 7:.1f}%" for j in range(30)], "a number: put the column into bins"),
     ],
 )
 def test_columns_that_cannot_be_reports_are_refused_before_anything_is_computed(labels, part):

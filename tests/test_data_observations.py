@@ -178,9 +178,10 @@ def test_objects_that_are_numbers_are_numbers():
     ("y", "options", "part"),
     [
         (np.array([1j, 2, 1j]), {}, "complex"),
-        (["19.1%", "20.2%", "7%"], {}, "'19.1%', a number written as text"),
-        (["€ 1.299,99", "€ 2,50", "€ 3,99"], {}, "a number written as text"),
-        (["1.5", "2.5", "3.5"], {}, "a number written as text"),
+        (["19.1%", "20.2%", "7"], {}, "got '7' in row 2: it is not written as the others are"),
+        (["€ 1.299,99", "€ 2.50", "€ 3,99"], {}, "'€ 2.50' in row 1"),
+        (["1,5", None, "2,5", "?"], {}, "'?' in row 3"),
+        (["1,234", "5"], {}, "'1,234' in row 0: its mark may be that of decimals"),
         ([1.0, np.inf, 1.0], {"kind": "categorical"}, "expected finite outcomes, got inf in row 1"),
         (np.zeros((3, 0)), {}, "at least one column"),
         ([[1.0, 2], [3]], {}, "2 values in row 0 and 1 in row 1"),
@@ -201,7 +202,7 @@ def test_object_blocks_are_columns_of_their_own():
 
 
 def test_texts_that_are_codes_or_names_stay_categories():
-    for y in (["007", "010", "007"], ["1", "2", "3"], ["1.0", "2.0"] * 3, ["10%", "20%"] * 3):
+    for y in (["007", "010", "007"], ["1", "2", "3"], ["1.0", "2.0"] * 3, ["250.1", "V57", "E9"]):
         assert check_observations(y).kind == "categorical"
 
 

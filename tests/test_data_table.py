@@ -280,8 +280,10 @@ def test_the_order_of_records_changes_nothing():
 @pytest.mark.parametrize(
     ("columns", "part"),
     [
-        ({"pay": ["19.1%", "20.4%", "3%"]}, "'19.1%', a number written as text"),
-        ({"pay": ["€ 1.299,99", "€ 3,50", "€ 4,10"]}, "a number written as text"),
+        (
+            {"pay": ["€ 1.299,99", "€ 3,50", "$ 4,10"]},
+            "pay: expected numbers, got '$ 4,10' in row 2",
+        ),
         ({"z": np.array([1j, 2, 3])}, "complex"),
         ({"v": [1.0, np.inf, 2]}, "inf in row 1"),
         ({"v": [[1, 2], [3]]}, "2 values in row 0 and 1 in row 1"),

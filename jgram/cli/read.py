@@ -388,8 +388,10 @@ def prepare(
                     "them: fill them in, or leave out --difference"
                 )
     for name, data in prepared.items():
-        numeric = name not in others and data.values.dtype.kind in "iuf"
         wanted = observation_bins if name in observations else bins
+        if (wanted or changes) and name not in others and data.writing[0] is not None:
+            data = data.plain
+        numeric = name not in others and data.values.dtype.kind in "iuf"
         if changes and numeric:
             data = read(difference(data, name=name), name)
         elif changes:

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from jgram.data.dates import date_order, moments, seconds
+from jgram.data.written import Written, find_written, is_plain, numbers_of
 
 __all__ = [
     "Column",
@@ -35,6 +36,7 @@ __all__ = [
     "read_table",
 ]
 
+_FEW_NAMES = 20
 _NARROW = 1 << 16  # so wide a range of integers is looked up in a table
 EXACT = 1 << 53  # floats hold every integer up to here
 
@@ -129,29 +131,58 @@ class Column:
         return date_order(self.factors[0], self.name) if text else None
 
     @cached_property
-    def dated(self) -> "Column":
-        """The same with texts that are dates as dates (:mod:`jgram.data.dates`)."""
-        return self if self.date_order is None else self.as_dates(self.date_order)
+    def writing(self) -> tuple[Written | None, str | None, str]:
+        """Of texts that are numbers how they are written, or the one that does not fit, and why."""
+        if self.kind != "text" or not self.values.size or self.date_order is not None:
+            return None, None, ""
+        labels, n = self.factors[0], len(self.values)
+        few = len(labels) <= _FEW_NAMES and 2 * len(labels) <= n  # "1.0" and "2.0" may be names
+        return (None, None, "") if few and all(map(is_plain, labels)) else find_written(labels)
+
+    @cached_property
+    def plain(self) -> "Column":
+        """The same with texts that are dates as dates, and those that are numbers as numbers.
+
+        See :mod:`jgram.data.dates` and :mod:`jgram.data.written`.
+        """
+        if self.date_order is not None:
+            return self.as_dates(self.date_order)
+        return self if self.writing[0] is None else self.as_numbers(self.writing[0])
 
     def as_dates(self, order: str) -> "Column":
         """The same with its texts as dates, year, month and day in a known order."""
         labels, inverse = self.factors
         found = moments(labels, order, self.name, lambda j: self.row(np.argmax(inverse == j)))
-        values, present = found[inverse], self.present.copy()
-        present[present] = ~np.isnat(values)
-        return Column(self.name, values[~np.isnat(values)], present, rows=self.rows)
+        return self._holding(found[inverse], ~np.isnat(found[inverse]))
+
+    def as_numbers(self, way: Written) -> "Column":
+        """The same with its texts as numbers, written in a known way."""
+        labels, inverse = self.factors
+        found, odd = numbers_of(labels, way)
+        if odd is not None:
+            row = self.row(np.argmax(inverse == labels.index(odd)))
+            raise ValueError(
+                f"{self.name}: expected numbers such as {way.example!r}, got {odd!r} in row {row}"
+            )
+        return self._holding(found[inverse], ~np.isnan(found[inverse]))
+
+    def _holding(self, values: np.ndarray, kept: np.ndarray) -> "Column":
+        """The same with other values, of which those not kept are missing."""
+        present = self.present.copy()
+        present[present] = kept
+        return Column(self.name, values[kept], present, rows=self.rows)
 
     @cached_property
     def measured(self) -> bool:
         """Whether it holds numbers, dates or times rather than categories."""
-        return self.dated.kind in ("number", "date", "duration") and not self.declared
+        return self.plain.kind in ("number", "date", "duration") and not self.declared
 
     @property
     def numbers(self) -> np.ndarray:
         """The values, dates and durations in seconds since the first of them."""
-        if self.dated.kind in ("date", "duration"):
-            return seconds(self.dated.values, self.name)
-        return self.values
+        if self.plain.kind in ("date", "duration"):
+            return seconds(self.plain.values, self.name)
+        return self.plain.values
 
     @property
     def parts(self) -> "list[Column]":
@@ -427,7 +458,7 @@ def time_keys(given: Column) -> np.ndarray:
         >>> time_keys(column(["1.5.2009", "12.4.2009"], "day")).argsort()
         array([1, 0])
     """
-    given.dated.refuse_missing()
+    given.plain.refuse_missing()
     if given.measured:
         return given.numbers
     labels, inverse = given.factors

@@ -166,7 +166,13 @@ def quantile_edges(
         columns, _ = drop_missing(columns)
     edges = {}
     for name, number in bins.items():
-        values = column(columns[name], name).values
+        given = column(columns[name], name)
+        values = given.values
+        if (way := given.writing[0]) is not None:
+            raise ValueError(
+                f"{name}: {way.example!r} is a number written with marks: say which (--thousands, "
+                "--decimal)"
+            )
         if values.dtype.kind in "iuf":
             edges[name] = tuple(quantile_bins(values, number, name=name).edges.tolist())
     return edges, len(priorities)

@@ -1,8 +1,8 @@
 """Text files in columns: rows none of which is lost, and what a column of their cells is.
 
 The standard library's reader splits the lines; what is done by hand is finding the separator,
-telling numbers from codes, and refusing what can be read in two ways, because no library refuses
-it.
+telling numbers from codes, and leaving as text what can be read in two ways
+(:mod:`jgram.data.written`).
 """
 
 import csv
@@ -20,6 +20,7 @@ import numpy as np
 
 from jgram.data.columns import EXACT
 from jgram.data.dates import WORDS_FOR_MISSING
+from jgram.data.written import find_written
 
 __all__ = ["find_separator", "open_text", "parse_cells", "text_rows"]
 
@@ -27,7 +28,7 @@ _ROWS = 50_000  # split at once
 _SEPARATORS = {",": ",", ";": ";", "\t": "tab", "|": "|"}
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?|[-+]?inf(inity)?", re.IGNORECASE)
 _INTEGER = re.compile(r"[-+]?(0|[1-9]\d*)")
-_GROUPED = re.compile(r"[-+]?[1-9]\d{0,2}([ ,.'’\u00a0\u202f]\d{3})+([.,]\d+)?|[-+]?\d+(,\d+)?")
+_GROUPED = re.compile(r"[-+]?[1-9]\d{0,2}(\.\d{3})*")  # where a comma may be the decimal mark
 
 csv.field_size_limit(1 << 26)  # texts are long; a stray quote must not take in a whole large file
 
@@ -228,9 +229,9 @@ def parse_cells(
     whole = all(_INTEGER.fullmatch(cell) for cell in plain)
     padded = not whole and all(cell.lstrip("+-").isdigit() for cell in plain)  # codes: 007
     numeric = bool(raw) and not padded and all(_NUMBER.fullmatch(cell) for cell in plain)
-    if thousands is None and decimal is None and (not numeric or separator == ";"):
-        _refuse_grouped(raw, name)
-    if not numeric:
+    either = separator == ";" and thousands is None and decimal is None and not whole
+    if not numeric or (either and all(map(_GROUPED.fullmatch, raw))):
+        _refuse_otherwise(raw, name, thousands, decimal)
         texts = [None if blank else cell for blank, cell in zip(empty, cells, strict=True)]
         return np.array(texts, object)
 
@@ -268,20 +269,15 @@ def _plain_number(cell: str, thousands: str | None, decimal: str | None) -> str:
     return cell.replace(decimal, ".") if decimal and decimal != "." else cell
 
 
-def _refuse_grouped(cells: list[str], name: str) -> None:
-    """Refuse a column of numbers that are not written plainly, naming the options to read it."""
-    cell = next((cell for cell in cells if not cell.lstrip("+-").isdigit()), None)
-    if cell is None or not all(_GROUPED.fullmatch(cell) for cell in cells):
-        return
-    marks = re.findall(r"[^-+\d]", cell)
-    group, point = f"--thousands {marks[0]!r}", f"--decimal {marks[-1]!r}"
-    if len(set(marks)) > 1:
-        options = f"{group} {point}"
-    elif len(marks) > 1 or marks[0] not in ",.":
-        options = group
-    else:
-        options = f"{group} or {point}" if re.search(r"\D\d{3}$", cell) else point
-    raise ValueError(f"{name}: {cell!r} may be a number written with separators: use {options}")
+def _refuse_otherwise(
+    cells: list[str], name: str, thousands: str | None, decimal: str | None
+) -> None:
+    """Refuse numbers that are written in another way than was said."""
+    way = find_written(cells)[0] if thousands or decimal else None
+    if way is not None and (way.point == thousands or way.point != (decimal or way.point)):
+        raise ValueError(
+            f"{name}: expected numbers as --thousands and --decimal say, got {way.example!r}"
+        )
 
 
 def _integers(values: list[int | None]) -> np.ndarray:

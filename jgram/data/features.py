@@ -13,6 +13,7 @@ import numpy as np
 from jgram.data.columns import Column, show
 from jgram.data.dates import first_of, seconds
 from jgram.data.observations import numeric
+from jgram.data.written import Written
 
 __all__ = ["LONGEST", "Block", "Category", "Number", "Text"]
 
@@ -61,6 +62,7 @@ class Number:
         missing: The score of a missing value.
         scaling: Of the scores.
         absent: Scaling of the indicator; ``None`` where no value was missing.
+        written: Of texts that are numbers, how they are written.
     """
 
     label: str
@@ -72,13 +74,15 @@ class Number:
     missing: float = 0.0
     scaling: _Scaling = _AS_IT_IS
     absent: _Scaling | None = None
+    written: Written | None = None
 
     @classmethod
     def of(cls, given: Column, scale: str) -> "Number":
         """By rank ``Phi^-1((rank - 1/2) / n)``, ties at their mean rank; or linear."""
-        dated, label = given.dated, given.name
+        dated, label = given.plain, given.name
         start = first_of(dated.values) if dated.kind in ("date", "duration") else None
-        found = cls(label, (label,), given.date_order, start, np.zeros(0), None)
+        order, written = given.date_order, given.writing[0]
+        found = cls(label, (label,), order, start, np.zeros(0), None, written=written)
         values, present = found._values(given)
         if scale == "rank":
             levels, counts = np.unique(values, return_counts=True)
@@ -111,7 +115,10 @@ class Number:
 
     def _values(self, given: Column) -> tuple[np.ndarray, np.ndarray]:
         """Finite numbers, and where they are."""
-        given = given if self.order is None or given.kind != "text" else given.as_dates(self.order)
+        if given.kind == "text" and self.order is not None:
+            given = given.as_dates(self.order)
+        elif given.kind == "text" and self.written is not None:
+            given = given.as_numbers(self.written)
         values = given.values
         if not values.size:
             return np.zeros(0), given.present

@@ -27,7 +27,7 @@ from jgram.data.columns import (
     refuse_mixed,
     show,
 )
-from jgram.data.observations import check_observations, refuse_numbers_as_text
+from jgram.data.observations import check_observations
 
 __all__ = [
     "EncodedLabels",
@@ -386,10 +386,12 @@ def _refuse_unknown(given: Column, code_of: Mapping[Any, int], listed: bool) -> 
 
 def _refuse_identifiers(given: Column, n: int) -> None:
     """Refuse a column that cannot be a report, before anything is computed."""
-    refuse_numbers_as_text(
-        given, n, "class labels", "convert the column, and put it into bins (--bins 4)"
-    )
     size = len(given.factors[0])
+    if given.writing[0] is not None and size > min(_FEW_RECORDS, n / 2):
+        raise ValueError(
+            f"{given.name}: expected class labels, got {show(given.values[0])}, a number: put the "
+            "column into bins (--bins 4)"
+        )
     if size == n > _FEW_RECORDS:
         raise ValueError(
             f"{given.name}: expected class labels, got {n} different ones in {n} records: every "

@@ -3,7 +3,6 @@
 :mod:`jgram.data.table` prepares tables of mixed columns.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -26,9 +25,6 @@ Kind = Literal["categorical", "numeric", "probability"]
 
 _FEW_RECORDS = 50  # so few may well differ
 _LARGEST = 1e18  # squares of larger numbers overflow float32
-_NUMBER_WITH_SIGNS = re.compile(
-    r"[-+(]?\s*[$€£¥₹]?\s*[-+]?\d[\d.,'’\s\u00a0\u202f]*(e[-+]?\d+)?\s*[%‰$€£¥₹)]?", re.IGNORECASE
-)
 
 
 @dataclass(frozen=True)
@@ -87,7 +83,7 @@ def check_observations(
         raise ValueError(f"{name}: expected at least one record, got none")
     columns = read_table(named, name)
     if kind == "auto":
-        kind = _detect_kind(columns, records)
+        kind = _detect_kind(columns)
     title = listing(columns, quote=False)
     if kind == "categorical":
         return _categorical(columns, title, records)
@@ -110,9 +106,10 @@ def check_observations(
 
 def numeric(given: Column) -> np.ndarray:
     """A column ``[n]`` or block ``[n, ...]`` as finite floats; missing cells are refused."""
-    given.dated.refuse_missing()
+    given.plain.refuse_missing()
     values = given.numbers
     if values.dtype.kind not in "biuf":
+        refuse_unlike_numbers(given)
         got = show(values.flat[0]) if values.size else "an empty array"
         raise ValueError(
             f"{given.name}: expected numbers, got {got}: use --kernel delta for categories, or say "
@@ -167,27 +164,14 @@ def find_leaks(
     return tuple(found)
 
 
-def refuse_numbers_as_text(
-    given: Column,
-    n: float | int,
-    what: str = "categories or numbers",
-    fix: str = "convert the column to numbers",
-) -> None:
-    """Refuse ``n`` cells of text that are numbers, ``1.5``, ``19.1%`` or ``€ 1,50``.
-
-    Whole numbers are codes, and a few numbers that repeat may be names.
-    """
-    if given.kind != "text":
+def refuse_unlike_numbers(given: Column) -> None:
+    """Refuse texts of which nearly all are numbers, naming the one that does not fit."""
+    _, odd, why = given.writing
+    if odd is None:
         return
-    texts = [text.strip() for text in given.factors[0]]
-    if (len(texts) <= 20 and 2 * len(texts) <= n) or len(texts) < 3:
-        return
-    if not all(_NUMBER_WITH_SIGNS.fullmatch(text) for text in texts):
-        return
-    if text := next((text for text in texts if not text.lstrip("+-").isdigit()), None):
-        raise ValueError(
-            f"{given.name}: expected {what}, got {text!r}, a number written as text: {fix}"
-        )
+    labels, inverse = given.factors
+    row = given.row(np.argmax(inverse == labels.index(odd)))
+    raise ValueError(f"{given.name}: expected numbers, got {odd!r} in row {row}: {why}")
 
 
 def hardly_repeats(distinct: Sequence[Any], n: float | int) -> bool:
@@ -206,13 +190,11 @@ def _same(codes: list[np.ndarray], sizes: list[int]) -> bool:
     return 2 <= classes == len(pairs) == len(np.unique(pairs[:, 1]))
 
 
-def _detect_kind(
-    columns: Mapping[str, Column], records: float | int | None
-) -> Literal["categorical", "numeric"]:
+def _detect_kind(columns: Mapping[str, Column]) -> Literal["categorical", "numeric"]:
     kinds: dict[bool, str] = {}
     for label, given in columns.items():
         if not given.measured:
-            refuse_numbers_as_text(given, len(given.values) if records is None else records)
+            refuse_unlike_numbers(given)
         kinds.setdefault(given.measured, label)
     if len(kinds) > 1:
         raise ValueError(

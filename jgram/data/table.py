@@ -23,7 +23,8 @@ from jgram.data.columns import (
 )
 from jgram.data.features import Block, Category, Number, Text
 from jgram.data.labels import look_alikes
-from jgram.data.observations import hardly_repeats, refuse_numbers_as_text
+from jgram.data.observations import hardly_repeats, refuse_unlike_numbers
+from jgram.data.written import in_words
 
 __all__ = ["ColumnKind", "PreparedTable", "Scale", "prepare_table"]
 
@@ -208,12 +209,12 @@ def _reason(given: Column, kind: str, *, asked: bool, alone: bool) -> str | None
     """Why a column is left out, if it is."""
     if kind == "block":
         return None if given.part_names else "has no columns"
-    given = given.dated if kind == "number" else given
+    given = given.plain if kind == "number" else given
     n, distinct = len(given.values), given.factors[0]
     if not n:
         return "holds no value"
     if not asked:
-        refuse_numbers_as_text(given, n)
+        refuse_unlike_numbers(given)
     if len(distinct) == 1 and given.present.all():
         return f"holds nothing but {show(distinct[0])}"
     if asked:
@@ -288,6 +289,7 @@ def _describe(features: Collection[Feature], scale: str) -> str:
     table = f"{columns} ({', '.join(filter(None, kinds))})"
     table += f", {words[scale]}" if numbers else ""
     table += f", and {' and '.join(blocks)}" if blocks else ""
+    table += in_words({one.label: one.written for one in features if isinstance(one, Number)})
     how = "columns, block and everything in equal parts" if blocks else "side by side and whitened"
     return f"observations: {table}; {how}; chosen without the reports"
 
