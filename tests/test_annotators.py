@@ -17,6 +17,7 @@ from jgram.annotators import (
     rank_annotators,
 )
 from jgram.annotators import readings as reading
+from jgram.annotators.answers import consistencies
 from jgram.annotators.collusion import COUPLINGS, _easy_or_hard, pair_evidence
 from jgram.annotators.posterior import (
     STRENGTHS,
@@ -401,6 +402,35 @@ def test_repeats(repeats, label):
     assert len(answers.item) == 2
 
 
+def test_repeats_are_one_vote_and_a_consistency_that_holds():
+    rng, inside = np.random.default_rng(0), []
+    for asked in (2, 4):
+        rows = [(i, a, k) for i in range(80) for a in range(4) for k in range(asked)]
+        item, who, _ = np.array(rows).T
+        said = np.where(rng.random(len(rows)) < np.array([0.0, 0.1, 0.3, 0.6])[who], 1, 0)
+        said[who == 3] = np.where(item[who == 3] < 5, said[who == 3], 0)
+        last = (who != 3) | (item < 5) | (np.arange(len(rows)) % asked == 0)  # the last asked less
+        answers = answers_from_columns(item[last], who[last], said[last], repeats="majority")
+        assert len(answers.item) == 320
+        value, low, high = consistencies(answers, Z)
+        for a, more in enumerate((0, 0.1, 0.3)):
+            pairs = [
+                np.mean([one == other for one, other in itertools.combinations(said[here], 2)])
+                for i in range(80)
+                for here in [(item == i) & (who == a)]
+            ]
+            assert value[a] == pytest.approx(np.mean(pairs))
+            inside.append(low[a] <= more**2 + (1 - more) ** 2 <= high[a] + 1e-9)
+        assert np.isnan(answers.agreed[answers.annotator == 3]).sum() == 75
+        assert high[3] - low[3] > 2 * (high[2] - low[2])
+    assert np.mean(inside) == 1.0
+    found = by_name(rank_annotators(answers))
+    assert found[0].consistency.value == 1.0
+    assert "consistency_low" in rank_annotators(answers).to_frame()
+    once = answers_from_columns(item[:9], np.arange(9), said[:9])
+    assert np.isnan(consistencies(once, Z)).all()
+
+
 def test_abstentions_are_an_outcome_of_their_own():
     answers = answers_from_columns([1, 1, 2], ["a", "b", "a"], [-1, 0, 1], abstain=[-1])
     assert answers.classes == (0, 1)
@@ -444,6 +474,7 @@ def test_columns_refused(columns, options, message, unchecked):
         (np.array([[0, 1, 1]]), {"by": ["accuracy"]}, "by: expected one of"),
         (np.array([[0, 1], [1, 0], [1, 1]]), {}, "got 2 of 2: two only judge each other"),
         (np.array([[0], [1]]), {}, "items that two annotators or more labelled"),
+        (np.array([[0, 1, 1], [-1, 1, -1]]), {}, "two items or more .* got 1"),
         (np.array([[0, -1, -1], [-1, 1, -1]]), {}, "items that two annotators or more labelled"),
         (np.array([[0, 1, 1], [1, 0, 1]]), {"by": "skill"}, "by: expected one of"),
         (np.array([[0, 1, 1]] * 9), {"by": "determinant"}, "only ever gives one label"),

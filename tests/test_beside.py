@@ -128,8 +128,9 @@ def test_accuracies_of_items_all_picked_are_exact_and_few_gold_rows_leave_the_mo
 def test_gold_against_everybody_is_said_and_gold_of_nothing_is_refused():
     answers, truth, y = panel(7, 60)
     against = {f"i{i}": int(truth[i] + 1) % 3 for i in range(30)}
-    findings = rank_annotators(answers, gold=against).findings
-    assert any("contradicts the annotators" in finding.message for finding in findings)
+    first = rank_annotators(answers, gold=against).findings[0]
+    assert (first.name, first.level) == ("gold", "warning")
+    assert "contradicts the annotators" in first.message
     for y_given, gold, said in (
         (None, {"i0": 7}, "one of the labels 0, 1, 2, got 7"),
         (None, {"j": 1}, "items that have answers"),
@@ -138,6 +139,27 @@ def test_gold_against_everybody_is_said_and_gold_of_nothing_is_refused():
         (np.full((60, 2), np.nan), None, "with observations, got 0"),
     ):
         assert said in refused(rank_annotators, answers, y_given, gold)
+
+
+def test_what_is_known_of_half_of_the_items_and_of_rows_that_differ(tmp_path, capsys):
+    answers, _, y = panel(8, 60)
+    rows = {"item": answers.item, "annotator": answers.annotator, "label": answers.label}
+    frame = pandas.DataFrame(rows)
+    frame["grade"] = np.where(frame.item < 20, None, frame.item % 5)
+    frame.to_csv(tmp_path / "answers.csv", index=False)
+    half = {"item": np.arange(0, 60, 2), "point": list(y[::2])}
+    pandas.DataFrame(half).to_parquet(tmp_path / "half.parquet")
+    np.savez(tmp_path / "half.npz", item=half["item"], point=y[::2])
+    for name in ("half.parquet", "half.npz"):
+        more = ["--items", tmp_path / name, "--observation", "point"]
+        assert "30 of 60 items have none" in run(capsys, tmp_path / "answers.csv", *more)[1]
+    more = [tmp_path / "answers.csv", "--observation", "grade"]
+    assert "20 of 60 items have none" in run(capsys, *more)[1]
+    frame.loc[frame.item == 33, "grade"] = np.arange((frame.item == 33).sum())
+    frame.to_csv(tmp_path / "answers.csv", index=False)
+    said = run(capsys, *more)[2]
+    assert said.startswith("jgram: grade: expected one value an item, got 0 (row")
+    assert "for item 33" in said
 
 
 @pytest.mark.thorough

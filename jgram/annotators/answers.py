@@ -15,7 +15,14 @@ import numpy as np
 from jgram.data import check_aligned, drop_missing, encode_labels
 from jgram.data.labels import EncodedLabels
 
-__all__ = ["Answers", "answers_from_columns", "answers_from_matrix", "as_answers", "tally"]
+__all__ = [
+    "Answers",
+    "answers_from_columns",
+    "answers_from_matrix",
+    "as_answers",
+    "consistencies",
+    "tally",
+]
 
 LARGEST = 1 << 28  # entries of all confusion matrices
 Repeats = Literal["refuse", "first", "last", "majority"]
@@ -32,6 +39,8 @@ class Answers:
         items: Names by code.
         annotators: Names by code.
         classes: Names by code.
+        agreed: ``[n]``, where an annotator was asked several times about the item, the share of
+            pairs of those answers that are the same, else NaN; ``None`` where nobody was.
     """
 
     item: np.ndarray
@@ -40,6 +49,7 @@ class Answers:
     items: tuple[Any, ...]
     annotators: tuple[Any, ...]
     classes: tuple[Any, ...]
+    agreed: np.ndarray | None = None
 
 
 def answers_from_columns(
@@ -61,7 +71,8 @@ def answers_from_columns(
         classes: All possible labels, in order.
         repeats: What to do where one annotator gave one item different labels: ``"refuse"`` the
             table, keep the ``"first"``, the ``"last"`` or the ``"majority"`` (of equally frequent
-            ones the first). Identical repeats always count once.
+            ones the first). However often asked, an annotator has one vote an item; how often the
+            repeats agree is kept as ``agreed``.
         abstain: Labels that mean "saw it and did not label it".
         missing: ``"drop"`` leaves out rows in which anything is missing.
 
@@ -80,31 +91,18 @@ def answers_from_columns(
         >>> answers.annotators, answers.classes, answers.label
         (('ann', 'bob'), ('no', 'yes'), array([1, 0, 2, 0], dtype=int32))
     """
-    for name, value, allowed in (
-        ("repeats", repeats, get_args(Repeats)),
-        ("missing", missing, ("raise", "drop")),
-    ):
-        if value not in allowed:
-            raise ValueError(f"{name}: expected {' or '.join(map(repr, allowed))}, got {value!r}")
-    if isinstance(abstain, str) or not isinstance(abstain, Iterable):
-        raise ValueError(f"abstain: expected a list of labels, got {abstain!r}: give [{abstain!r}]")
+    _check_options(repeats, missing, abstain)
     columns = {"item": item, "annotator": annotator, "label": label}
     if missing == "drop":
         columns, _ = drop_missing(columns)
     check_aligned(columns)
     items = encode_labels(columns["item"], name="item")
     people = encode_labels(columns["annotator"], name="annotator")
-    label_codes, names = _labels(columns["label"], classes, tuple(abstain))
+    codes, names = _labels(columns["label"], classes, tuple(abstain))
     _check_size(len(people.classes), len(names))
-    kept = _one_each(items, people, label_codes, names, repeats)
-    return Answers(
-        items.codes[kept],
-        people.codes[kept],
-        label_codes[kept],
-        items.classes,
-        people.classes,
-        names,
-    )
+    kept, agreed = _one_each(items, people, codes, names, repeats)
+    found = items.codes[kept], people.codes[kept], codes[kept]
+    return Answers(*found, items.classes, people.classes, names, agreed)
 
 
 def answers_from_matrix(
@@ -189,6 +187,17 @@ def tally(
     return np.bincount(cell, weights, shape[0] * shape[1]).reshape(shape)
 
 
+def _check_options(repeats: Any, missing: Any, abstain: Any) -> None:
+    for name, value, allowed in (
+        ("repeats", repeats, get_args(Repeats)),
+        ("missing", missing, ("raise", "drop")),
+    ):
+        if value not in allowed:
+            raise ValueError(f"{name}: expected {' or '.join(map(repr, allowed))}, got {value!r}")
+    if isinstance(abstain, str) or not isinstance(abstain, Iterable):
+        raise ValueError(f"abstain: expected a list of labels, got {abstain!r}: give [{abstain!r}]")
+
+
 def _check_size(annotators: int, classes: int) -> None:
     """Refuse what would need a confusion matrix too large for memory for each annotator."""
     if max(annotators, 1) * classes**2 > LARGEST:
@@ -234,14 +243,16 @@ def _one_each(
     label: np.ndarray,
     names: tuple[Any, ...],
     repeats: Repeats,
-) -> np.ndarray:
-    """Rows to keep, by item and annotator, one of each pair."""
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Rows to keep, by item and annotator, one of each pair, and how far repeats agreed."""
     pair = items.codes.astype(np.int64) * len(people.classes) + people.codes
-    _, first, group = np.unique(pair, return_index=True, return_inverse=True)
+    _, first, group, size = np.unique(
+        pair, return_index=True, return_inverse=True, return_counts=True
+    )
+    if size.max(initial=0) < 2:
+        return first, None
     differing = label != label[first][group]
-    if not differing.any() or repeats == "first":
-        return first
-    if repeats == "refuse":
+    if differing.any() and repeats == "refuse":
         row = int(np.argmax(differing))
         other, said = int(first[group[row]]), [*names, "an abstention"]
         raise ValueError(
@@ -249,9 +260,44 @@ def _one_each(
             f"{said[label[other]]!r} (row {other}) by annotator "
             f"{people.classes[people.codes[row]]!r} for item {items.classes[items.codes[row]]!r} "
             f"({differing.sum()} such rows): say which to keep, repeats='first', 'last' or "
-            "'majority' (--repeats)"
+            "'majority' (--repeats); how often repeats agree is then shown as consistency"
         )
-    often = np.unique(group * (len(names) + 1) + label, return_inverse=True, return_counts=True)
-    worth = often[2][often[1]] if repeats == "majority" else np.arange(len(pair))
+    outcomes = len(names) + 1
+    cell, which, often = np.unique(
+        group * outcomes + label, return_inverse=True, return_counts=True
+    )
+    same = np.bincount(cell // outcomes, often * (often - 1.0), len(size))
+    agreed = same / np.where(size > 1, size * (size - 1.0), np.nan)
+    if repeats in ("refuse", "first"):
+        return first, agreed
+    worth = often[which] if repeats == "majority" else np.arange(len(pair))
     order = np.lexsort((-worth, group))  # of equals the first row
-    return order[np.flatnonzero(np.diff(group[order], prepend=-1))]
+    return order[np.flatnonzero(np.diff(group[order], prepend=-1))], agreed
+
+
+def consistencies(answers: Answers, z: float) -> np.ndarray:
+    """How often annotators give the same answer when they are asked the same again, ``[3, m]``.
+
+    The mean over items of the share of pairs that agree, with Wilson's interval; items asked more
+    than twice count for more, by how much less their shares vary than single pairs would.
+
+    Args:
+        answers: :class:`Answers`.
+        z: Normal quantile of the intervals.
+
+    Returns:
+        Value, low and high, NaN where nothing was asked again.
+    """
+    m, agreed = len(answers.annotators), answers.agreed
+    if agreed is None:
+        return np.full((3, m), np.nan)
+    again = ~np.isnan(agreed)
+    who, share = answers.annotator[again], agreed[again]
+    n = np.bincount(who, minlength=m)
+    n = np.where(n > 0, n, np.nan)
+    p = np.bincount(who, share, m) / n
+    spread = np.bincount(who, (share - p[who]) ** 2, m)
+    n = n * np.maximum((n * p * (1.0 - p) + 0.25) / (spread + 0.25), 1.0)
+    middle, whole = p + z * z / (2.0 * n), 1.0 + z * z / n
+    half = z * np.sqrt(p * (1.0 - p) / n + (z / (2.0 * n)) ** 2)
+    return np.stack([p, (middle - half) / whole, (middle + half) / whole])

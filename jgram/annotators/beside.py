@@ -23,7 +23,7 @@ never below the ``.15`` that is taken without observations.
 and so they do a power ``t`` of the posteriors, ``log t`` having a normal prior with deviation .5.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -35,11 +35,11 @@ from jgram.annotators.posterior import fit, item_weights, majority, posteriors
 from jgram.annotators.readings import WARY, Crowd, Estimates, fit_crowd
 from jgram.arrays import float64
 from jgram.binding import bind_observations, input_finding
-from jgram.data.columns import column, did_you_mean, read_table, take
+from jgram.data.columns import Column, column, did_you_mean, read_table, show, take
 from jgram.findings import Finding
 from jgram.left_out import predict_left_out
 
-__all__ = ["Beside", "Gold", "gold_accuracies", "judge_beside", "to_check"]
+__all__ = ["Beside", "Gold", "by_item", "gold_accuracies", "judge_beside", "to_check"]
 
 CORRELATIONS = (WARY, 0.2, 0.3, 0.45, 0.7, 1.0)
 ROUNDS = 3
@@ -135,7 +135,7 @@ def judge_beside(
     )
     findings += [_of_correlation(correlation)]
     if gold is not None:
-        findings += _contradiction(fit_crowd(answers).posterior, known)
+        findings = [*_contradiction(fit_crowd(answers).posterior, known), *findings]
     return Beside(crowd, before, known, picked, tuple(findings))
 
 
@@ -156,6 +156,49 @@ def _read_observations(answers: Answers, y: Any) -> tuple[_Observations, str, li
     observed, points, description, warnings = bind_observations(take(table, rows))
     points = None if points is None else np.asarray(points, np.float64)
     return _Observations(rows, observed, points), description, list(map(input_finding, warnings))
+
+
+def by_item(column: Column, item: Sequence[int], items: Sequence[Any]) -> Column:
+    """A column by item, of rows of which an item may have several that say the same.
+
+    Args:
+        column: A column or block of ``n`` rows.
+        item: ``[n]``, the number of each row's item, -1 for none.
+        items: Names.
+
+    Returns:
+        One row an item, missing where it has none.
+
+    Raises:
+        ValueError: Rows of one item that differ.
+
+    Example:
+        >>> by_item(Column.of_codes("y", ["a", "b"], np.array([1, -1, 1])), [2, 2, 2], "ijk").codes
+        array([-1, -1,  0], dtype=int32)
+    """
+    of = np.asarray(item, int)
+    there = column.present.reshape(len(column), -1).any(axis=1)
+    rows = np.flatnonzero(there & (of >= 0))
+    first = np.full(len(items), -1)
+    first[of[rows[::-1]]] = rows[::-1]
+    block = column.is_block
+    cells = np.where(column.present, column.values, 0) if block else column.codes
+    cells = cells.reshape(len(column), -1)
+    differs = (cells[rows] != cells[first[of[rows]]]).any(axis=1)
+    if differs.any():
+        row = int(rows[np.argmax(differs)])
+        other = int(first[of[row]])
+        one, two = (show(np.asarray(column)[k]) for k in (other, row))
+        raise ValueError(
+            f"{column.name}: expected one value an item, got {one} (row {other}) and {two} (row "
+            f"{row}) for item {items[of[row]]!r} ({differs.sum()} such rows): make them the same, "
+            "or give a table with a row an item (--items)"
+        )
+    has = first >= 0
+    if not block:
+        return Column(column.name, column.take(first[has]).values, has)
+    lacking = has.reshape(-1, *[1] * (column.present.ndim - 1))
+    return Column(column.name, column.values[first], column.present[first] & lacking)
 
 
 def _said(given: _Observations, q: np.ndarray, d: int) -> np.ndarray:
@@ -360,7 +403,7 @@ def _of_correlation(correlation: float) -> Finding:
         "shared errors",
         "note",
         f"the n answers of an item count as n / (1 + {correlation:g} (n - 1)) independent ones",
-        "so much of their agreement the observations do not explain",
+        "so far do their errors go together, by what is known beside the answers",
         correlation,
     )
 

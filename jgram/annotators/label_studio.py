@@ -7,7 +7,7 @@ tasks, each with ``id``, ``data`` and ``annotations``; an annotation has ``compl
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -55,22 +55,8 @@ def answers_from_label_studio(
         ((7,), (1, 2), ('cat', 'dog'))
     """
     tasks = _read(export) if isinstance(export, str | Path) else export
-    rows, controls = [], set()
-    for task in tasks:
-        if not isinstance(task, Mapping) or not isinstance(task.get("annotations"), list):
-            raise ValueError(
-                "expected tasks with annotations as in the JSON export of Label Studio, got "
-                f"{_keys(task)}: choose JSON, not JSON-MIN or CSV"
-            )
-        where = task.get("id")
-        name = _item(task, item)
-        for annotation in task["annotations"]:
-            annotation = _part(annotation, Mapping, "annotations", where)
-            if annotation.get("was_cancelled"):
-                continue
-            chosen = _choices(annotation, label, where)
-            controls |= set(chosen)
-            rows.append((name, _annotator(annotation, where), next(iter(chosen.values()), None)))
+    rows = [row for task in tasks for row in _answered(task, item, label)]
+    controls = {name for *_, chosen in rows for name in chosen}
     if len(controls) > 1:
         raise ValueError(
             f"expected one set of choices, got {', '.join(sorted(controls))}: say which (label=, "
@@ -79,10 +65,26 @@ def answers_from_label_studio(
     if not controls:
         wanted = "choices" if label is None else f"choices named {label!r}"
         raise ValueError(f"expected annotations with {wanted}, got none in {len(tasks)} tasks")
-    columns = zip(*rows, strict=True)
-    return answers_from_columns(
-        *map(list, columns), classes=classes, repeats=repeats, abstain=abstain, missing=missing
-    )
+    items, people, chosen = map(list, zip(*rows, strict=True))
+    said = [next(iter(choices.values()), None) for choices in chosen]
+    options: Any = {"repeats": repeats, "abstain": abstain, "missing": missing}
+    return answers_from_columns(items, people, said, classes=classes, **options)
+
+
+def _answered(
+    task: Any, item: str | None, label: str | None
+) -> Iterator[tuple[Any, Any, dict[str, Any]]]:
+    """Item, annotator and choices of each annotation of a task."""
+    if not isinstance(task, Mapping) or not isinstance(task.get("annotations"), list):
+        raise ValueError(
+            "expected tasks with annotations as in the JSON export of Label Studio, got "
+            f"{_keys(task)}: choose JSON, not JSON-MIN or CSV"
+        )
+    where, name = task.get("id"), _item(task, item)
+    for annotation in task["annotations"]:
+        annotation = _part(annotation, Mapping, "annotations", where)
+        if not annotation.get("was_cancelled"):
+            yield name, _annotator(annotation, where), _choices(annotation, label, where)
 
 
 def _read(path: str | Path) -> list[Any]:

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 import jgram.display as display
-from jgram.annotators.answers import Answers, as_answers, tally
+from jgram.annotators.answers import Answers, as_answers, consistencies, tally
 from jgram.annotators.beside import Beside, gold_accuracies, judge_beside
 from jgram.annotators.collusion import CollusionSearch, find_collusion
 from jgram.annotators.readings import (
@@ -101,6 +101,8 @@ class Annotator:
         p_value: P-value of labels that have nothing to do with their items.
         standing: Whether the interval of the reading ranked by lies above or below the mean
             annotator; never ``"better"`` where the p-value is .05 or more.
+        consistency: How often the same answer comes where the annotator was asked again; ``None``
+            where nothing was.
         only_label: The label, where the annotator gives no other and the crowd would have.
         renaming: Own label to what it means by the others' naming, where a test says so.
     """
@@ -118,6 +120,7 @@ class Annotator:
     agreement: float
     p_value: float
     standing: Literal["better", "worse", "unclear"]
+    consistency: Reading | None
     only_label: Any | None
     renaming: Mapping[Any, Any] | None
 
@@ -200,7 +203,7 @@ class AnnotatorRanking(Shown):
                 return (None,) * 3 if found is None else (found.value, found.low, found.high)
 
             keys = key, f"{key}_low", f"{key}_high"
-            detail = key not in (self.by, "accuracy")
+            detail = key not in (self.by, "accuracy", "consistency")
             text = display.in_brackets(".2f")
             shown = (lambda v: text((v[0], None, None))) if detail else text
             other = "log_score" if self.by == "balanced" else "balanced"
@@ -213,6 +216,7 @@ class AnnotatorRanking(Shown):
             Field("answers", attrgetter("answers"), keys=("answers",)),
             Field("coverage", attrgetter("coverage"), display.share, ("coverage",)),
             *map(reading, ("log_score", "balanced", "determinant", "accuracy")),
+            *([reading("consistency")] if any(a.consistency for a in self.annotators) else []),
             Field("", attrgetter("agreement"), keys=("agreement",)),
             Field("", attrgetter("p_value"), keys=("p_value",)),
             Field("", attrgetter("standing"), keys=("standing",)),
@@ -365,7 +369,7 @@ def ranked_beside(
     """:func:`rank_annotators`, of a crowd that is judged already."""
     crowd = beside.crowd
     judged = np.flatnonzero(crowd.answers > 0)
-    _refuse_too_few(judged, answers)
+    _refuse_too_few(judged, answers, crowd)
     readings = _readings(crowd, z := normal_quantile(confidence))
     if (beside.known >= 0).any():
         readings["accuracy"] = gold_accuracies(beside, readings["accuracy"], z)
@@ -377,7 +381,7 @@ def ranked_beside(
             "by: every annotator only ever gives one label, so that nobody has a determinant: "
             "use by='log_score'"
         )
-    listed = _listed(answers, crowd, judged, readings, by)
+    listed = _listed(answers, crowd, judged, readings, by, consistencies(answers, z))
     p_value, collusion = alike(crowd), find_collusion(answers)
     return AnnotatorRanking(
         annotators=tuple(listed),
@@ -446,16 +450,22 @@ def _by_default(by: str, spread: float) -> Finding:
     )
 
 
-def _refuse_too_few(judged: np.ndarray, answers: Answers) -> None:
+def _refuse_too_few(judged: np.ndarray, answers: Answers, crowd: Crowd) -> None:
     if len(judged) == 0:
         raise ValueError(
             "expected items that two annotators or more labelled, got none: annotators are judged "
             "by each other's answers to the same items"
         )
+    if len(np.unique(crowd.item[crowd.judged])) < 2:
+        raise ValueError(
+            "expected two items or more that several annotators labelled, got 1: one item tells "
+            "nobody from anybody"
+        )
     if len(judged) < 3:
         raise ValueError(
             f"expected three annotators or more with labels on common items, got {len(judged)} of "
-            f"{len(answers.annotators)}: two only judge each other"
+            f"{len(answers.annotators)}: two only judge each other (rank compares two by "
+            "observations)"
         )
 
 
@@ -482,7 +492,12 @@ def _readings(crowd: Crowd, z: float) -> dict[str, Estimates]:
 
 
 def _listed(
-    answers: Answers, crowd: Crowd, judged: np.ndarray, readings: dict[str, Estimates], by: By
+    answers: Answers,
+    crowd: Crowd,
+    judged: np.ndarray,
+    readings: dict[str, Estimates],
+    by: By,
+    again: np.ndarray,
 ) -> list[Annotator]:
     """The judged annotators, best first."""
     classes = answers.classes
@@ -508,6 +523,7 @@ def _listed(
             agreement=float(agreement[a]),
             p_value=float(p_value[a]),
             standing=standing[a],
+            consistency=None if np.isnan(again[0, a]) else Reading(*map(float, again[:, a])),
             only_label=classes[only[a]] if only[a] >= 0 else None,
             renaming=_renaming(naming[a], classes),
         )
@@ -590,6 +606,15 @@ def _findings(
         "the order is firmer than the levels",
         "check some items yourself where levels matter",
     )
+    if again := sum(a.consistency is not None for a in listed):
+        yield Finding(
+            "repeats",
+            "note",
+            f"{again} of {len(listed)} annotators were asked again; consistency is how often the "
+            "same answer came, whether right or wrong",
+            "one answer an item was kept and judged: repeats are no further votes",
+            again,
+        )
     if few := sum(a.answers < 10 for a in listed):
         yield Finding(
             "few answers",
@@ -616,7 +641,7 @@ def _findings(
     if alone or len(unjudged):
         names = ", ".join(repr(answers.annotators[a]) for a in unjudged[:3])
         more = ", .." if len(unjudged) > 3 else ""
-        who = f"; {len(unjudged)} annotators have no others: {names}{more}"
+        who = f"; nobody else labelled any item of {names}{more}"
         yield Finding(
             "no peers",
             "note",

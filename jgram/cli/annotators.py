@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option
 
 from jgram.cli.options import Confidence, Input, Listing, Missing, Output
-from jgram.cli.outputs import TABLES, write_records
+from jgram.cli.outputs import TABLES, whole_file, write_records
 from jgram.cli.show import check_output, emit, progress
 from jgram.display import Field, Table
 
 if TYPE_CHECKING:
     from jgram.annotators import Answers, InferredLabels
+    from jgram.data.columns import Column
 
 __all__ = ["run"]
 
@@ -77,6 +78,27 @@ class Columns:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Judging:
+    """Ranking"""
+
+    by: Annotated[
+        By | None,
+        Option(
+            help="Agreement with the others; share right if classes were as frequent; what is left "
+            "of the truth; share right.",
+            show_default="balanced where annotators' habits differ, else log-score",
+        ),
+    ] = None
+    incentive: Annotated[
+        bool,
+        Option(
+            "--incentive",
+            help="For payments: no answer has a part in what it is judged by.",
+        ),
+    ] = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class Checking:
     """Checking by hand"""
 
@@ -96,26 +118,10 @@ class Checking:
 def run(
     source: Input,
     columns: Columns,
+    judging: Judging,
     checking: Checking,
     listing: Listing,
     output: Output,
-    by: Annotated[
-        By | None,
-        Option(
-            help="Agreement with the others; share right if classes were as frequent; what is left "
-            "of the truth; share right.",
-            rich_help_panel="Ranking",
-            show_default="balanced where annotators' habits differ, else log-score",
-        ),
-    ] = None,
-    incentive: Annotated[
-        bool,
-        Option(
-            "--incentive",
-            help="For payments: no answer has a part in what it is judged by.",
-            rich_help_panel="Ranking",
-        ),
-    ] = False,
     labels_out: Annotated[
         Path | None,
         Option(
@@ -152,35 +158,42 @@ def run(
     if checking.to_check is not None and listing.out is None:
         raise ValueError("--to-check: expected --out, the file for the items to check, got none")
     with progress("ranking annotators", quiet=output.quiet):
-        from jgram.annotators.beside import judge_beside
-        from jgram.annotators.ranking import labels_beside, ranked_beside
-
         given = _answers(source, columns)
         y, gold = _beside(source, columns, given, checking.checked)
-        reading: Any = by and by.value.replace("-", "_")
-        beside = judge_beside(given, y, gold, incentive=incentive)
-        found = ranked_beside(given, beside, by=reading, confidence=confidence)
-        inferred = None
-        if labels_out is not None or checking.to_check is not None:
-            judged = judge_beside(given, y, gold) if incentive else beside
-            inferred = labels_beside(given, judged)
-        if inferred is not None and labels_out is not None:
+        labels = labels_out is not None or checking.to_check is not None
+        found, inferred = _judged(given, y, gold, judging, confidence, labels=labels)
+        if labels_out is not None:
             _write_labels(labels_out, inferred)
     out = None if listing.out is None else (listing.out, found.table())
     if checking.to_check is not None:
         out = (listing.out, _sheet(inferred, checking.to_check, gold))
-    about = {"file": str(source.file)}
     options = {"out": out, "written": [labels_out], "limit": listing.limit}
-    return emit(found, about, output, told=found.separated, **options)
+    return emit(found, {"file": str(source.file)}, output, told=found.separated, **options)
+
+
+def _judged(
+    given: "Answers", y: Any, gold: Any, judging: Judging, confidence: float, *, labels: bool
+) -> tuple[Any, Any]:
+    """The ranking, and the labels where they are wanted."""
+    from jgram.annotators.beside import judge_beside
+    from jgram.annotators.ranking import labels_beside, ranked_beside
+
+    beside = judge_beside(given, y, gold, incentive=judging.incentive)
+    reading: Any = judging.by and judging.by.value.replace("-", "_")
+    found = ranked_beside(given, beside, by=reading, confidence=confidence)
+    if not labels:
+        return found, None
+    beside = judge_beside(given, y, gold) if judging.incentive else beside
+    return found, labels_beside(given, beside)
 
 
 def _write_labels(path: Path, inferred: "InferredLabels") -> None:
     """Labels with their probabilities, for training."""
     if path.suffix.lower() != ".parquet":
-        return write_records(path, inferred.to_json(), inferred.records())
-    import pandas
-
-    return pandas.DataFrame(inferred.records()).to_parquet(path, index=False)
+        write_records(path, inferred.to_json(), inferred.records())
+        return
+    with whole_file(path) as beside:
+        inferred.to_frame("pandas").to_parquet(beside, index=False)
 
 
 def _sheet(inferred: Any, count: int, gold: Any) -> Table:
@@ -205,30 +218,14 @@ def _beside(source: Input, given: Columns, answers: "Answers", checked: Path | N
     """Observations of the items, and the right labels of some."""
     from jgram.annotators import Gold
     from jgram.cli.read import read_raw
-    from jgram.data.files import column_names
 
-    names = [*(given.observation or []), *([given.gold] if given.gold else [])]
+    found = _of_items(source, given, answers)
+    y = {name: found[name] for name in given.observation or []} or None
     gold: dict[Any, Any] = {}
-    y, picked = None, set()
-    if names:
-        table = source if given.items is None else replace(source, file=given.items)
-        by_row = given.items is None and given.answers is not None
-        if by_row and source.file.suffix.lower() != ".npz":
-            by_row = given.item not in column_names(source.file, source.separator)
-        read = read_raw(table, names if by_row else [given.item, *names])
-        keys = range(len(read[names[0]])) if by_row else _values(read[given.item])
-        first = {str(key): row for row, key in reversed([*enumerate(keys)])}
-        rows = [first.get(str(item), -1) for item in answers.items]
-        if max(rows, default=-1) < 0:
-            raise ValueError(
-                f"{given.item}: expected the items that have answers, got none of them "
-                f"({answers.items[0]!r} is one)"
-            )
-        picks = {name: [*_values(read[name]), None] for name in names}
-        y = {name: [picks[name][row] for row in rows] for name in given.observation or []} or None
-        if given.gold:
-            labels = [picks[given.gold][row] for row in rows]
-            gold = {i: x for i, x in zip(answers.items, labels, strict=True) if x is not None}
+    if given.gold:
+        labels = zip(answers.items, _values(found[given.gold]), strict=True)
+        gold = {item: label for item, label in labels if label is not None}
+    picked = set()
     if checked is not None:
         sheet = read_raw(replace(source, file=checked), ["item", "why", "right"])
         own = {str(item): item for item in answers.items}
@@ -245,14 +242,34 @@ def _beside(source: Input, given: Columns, answers: "Answers", checked: Path | N
     return y, Gold(gold, frozenset(picked))
 
 
-def _values(column: Any) -> list[Any]:
+def _of_items(source: Input, given: Columns, answers: "Answers") -> "dict[str, Column]":
+    """What is known of the items, a row for each of ``answers.items``, missing where it is not."""
+    from jgram.annotators.beside import by_item
+    from jgram.cli.read import read_raw
+    from jgram.data.files import column_names
+
+    names: list[str] = [*(given.observation or []), *([given.gold] if given.gold else [])]
+    if not names:
+        return {}
+    table = source if given.items is None else replace(source, file=given.items)
+    by_row = given.items is None and given.answers is not None
+    if by_row and source.file.suffix.lower() != ".npz":
+        by_row = given.item not in column_names(source.file, source.separator)
+    read = read_raw(table, names if by_row else [given.item, *names])
+    keys = range(len(read[names[0]])) if by_row else _values(read[given.item])
+    place = {str(item): i for i, item in enumerate(answers.items)}
+    item = [place.get(str(key), -1) for key in keys]
+    if max(item, default=-1) < 0:
+        raise ValueError(
+            f"{given.item}: expected the items that have answers, got none of them "
+            f"({answers.items[0]!r} is one)"
+        )
+    return {name: by_item(read[name], item, answers.items) for name in names}
+
+
+def _values(column: "Column") -> list[Any]:
     """Values, ``None`` where there is none."""
-    if column.is_block:
-        return list(column.values)
-    found = [None] * len(column)
-    for row, value in zip(column.present.nonzero()[0], column.values.tolist(), strict=True):
-        found[row] = value
-    return found
+    return column.__array__().tolist()
 
 
 def _wide(source: Input, given: Columns) -> "Answers":
