@@ -432,7 +432,8 @@ def _judge(
     """What all results hold of records, or of distinct ones with their counts, and their order."""
     present, labels = np.unique(bound.codes, return_inverse=True)
     classes = tuple(bound.classes[k] for k in present)
-    _refuse_single_classes(labels, classes, bound.rows, name, counts)
+    rows = bound.rows if bound.numbers is None else bound.numbers[bound.rows]
+    _refuse_single_classes(labels, classes, rows, name, counts)
     with float64():
         predicted, informative = _predict(bound, labels, counts)
     sure, everywhere = _disagreement(predicted, labels, counts)
@@ -476,13 +477,14 @@ class _Bound:
     findings: tuple[Finding, ...]
     rows: np.ndarray
     size: int
+    numbers: np.ndarray | None = None  # what rows are called, where not by their place
 
 
 def _bind(name: str, x_hat: Any, y: Any, kernel: Any, columns: Any, intake: Intake) -> _Bound:
     """Labels encoded, records without one left out, the others' observations bound."""
     bound = isinstance(y, Observed)
     n = check_aligned({name: x_hat, "y": np.empty(y.size) if bound else y})
-    rows = np.arange(n)
+    rows, numbers = np.arange(n), getattr(x_hat, "rows", None)
     missing, weights = intake.missing, intake.weights
     if missing == "drop" and not bound:
         given, rows = drop_missing({name: x_hat, "y": y})
@@ -519,7 +521,9 @@ def _bind(name: str, x_hat: Any, y: Any, kernel: Any, columns: Any, intake: Inta
         found += [input_finding(text) for text in warnings]
         points = points if columns is None else np.asarray(columns)[rows]
     points = None if points is None else np.asarray(points, np.float64)
-    return _Bound(codes, encoded.classes, observed, points, description, tuple(found), rows, n)
+    return _Bound(
+        codes, encoded.classes, observed, points, description, tuple(found), rows, n, numbers
+    )
 
 
 def _left_out(name: str, judged: int, n: int, missing: Missing) -> Finding:
@@ -551,7 +555,7 @@ def _refuse_single_classes(
         raise ValueError(
             f"{report}: expected two records or more of every class, got one of {names[alone]!r} "
             f"(row {int(rows[np.argmax(labels == alone)])}), which nothing can be compared with: "
-            "leave it out, or merge the class with another"
+            "leave it out, or merge the class with another (merge='auto', --merge auto)"
         )
 
 

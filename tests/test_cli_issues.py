@@ -109,6 +109,11 @@ def jgram(folder, monkeypatch, capsys, unchecked):
     return run
 
 
+def place(row):
+    """Of a record of the files, by the row that the spreadsheet gives it."""
+    return int(row["row"] if isinstance(row, dict) else row) - 2
+
+
 def rows_of(path):
     with path.open(newline="") as file:
         return list(csv.DictReader(file))
@@ -121,15 +126,15 @@ def test_the_records_that_were_flipped_are_shown_with_their_own_columns(jgram, f
     assert "labels are wrong" in result.stdout
     assert "--to-check 50" in result.stdout
     visits, found = rows_of(folder / "visits.csv"), rows_of(folder / "found.csv")
-    assert {int(row["row"]) for row in found[:4]} == set(FLIPPED)
+    assert {place(row) for row in found[:4]} == set(FLIPPED)
     for row in found:
-        original = visits[int(row["row"])]
+        original = visits[place(row)]
         assert row["label"] == original["diagnosis"]
         assert row["label (file)"] == original["label"]
         for name in original.keys() - {"label", "diagnosis"}:
             assert row[name] == original[name], name
     for row in found[:4]:
-        assert row["suggested"] == NAMES[TRUTH[int(row["row"])]]
+        assert row["suggested"] == NAMES[TRUTH[place(row)]]
         assert 0.5 < float(row["wrong"]) <= 1
         assert float(row["margin"]) < 0
         shown = next(x for x in result.stdout.splitlines() if x.split()[:1] == [row["row"]])
@@ -159,13 +164,13 @@ def test_rows_are_those_of_the_file_after_dropping(jgram):
     result = jgram(f"{LINE} --observation gaps --kind gaps=category --missing drop --json")
     record = json.loads(result.stdout)
     assert record["num_records"] == sum(i % 4 > 0 and i not in UNLABELLED for i in range(ROWS))
-    assert {x["row"] for x in record["records"][:4]} == set(FLIPPED)
+    assert {place(x) for x in record["records"][:4]} == set(FLIPPED)
 
 
 def test_files_of_other_formats(jgram, folder):
     result = jgram(f"{LINE.replace('csv', 'parquet')} --out found.csv")
     assert "118 of 120 records are judged" in result.stdout
-    assert {int(row["row"]) for row in rows_of(folder / "found.csv")[:4]} == set(FLIPPED)
+    assert {place(row) for row in rows_of(folder / "found.csv")[:4]} == set(FLIPPED)
     assert list(rows_of(folder / "found.csv")[0])[5:] == ["level", "temp", "noise"]
     line = "issues visits.npz --report diagnosis --observation level --to-check 5 --out found.csv"
     assert jgram(line).exit_code == 0
@@ -182,7 +187,7 @@ def test_rows_to_check_are_filled_in_and_come_back(jgram, folder):
     assert {row["right"] for row in rows} == {""}
 
     def right(row):
-        return NAMES[TRUTH[int(row["row"])]]
+        return NAMES[TRUTH[place(row)]]
 
     def verdict(row):
         return "Yes" if row["label"] == right(row) else "No"
@@ -225,7 +230,7 @@ def test_images_of_the_rows_listed_are_drawn(jgram, folder, monkeypatch, images)
     assert result.exit_code == 0, result.stderr
     assert len(drawn["titles"]) == 4
     for picture, title in zip(drawn["pictures"], drawn["titles"], strict=True):
-        row = int(title.split("row ")[1].split(",")[0])
+        row = place(title.split("row ")[1].split(",")[0])
         assert row in FLIPPED
         assert f"→ {NAMES[TRUTH[row]]}\n" in title
         grey = picture if picture.ndim == 2 else picture[..., 0]
@@ -251,11 +256,27 @@ def test_an_abstention_is_no_label(jgram):
     assert record["num_records"] < 118
 
 
+def test_rows_have_the_names_of_a_column(jgram, folder):
+    ids = [row["id"] for row in rows_of(folder / "visits.csv")]
+    result = jgram(f"{LINE} --id id --limit 4 --out found.csv --html found.html")
+    assert "rows are numbered as a spreadsheet does" in result.stdout
+    found, page = rows_of(folder / "found.csv"), (folder / "found.html").read_text()
+    assert list(found[0])[:3] == ["row", "id", "label"]
+    for row in found[:4]:
+        assert row["id"] == ids[place(row)]
+        assert any(x.split()[:2] == [row["row"], row["id"]] for x in result.stdout.splitlines())
+        assert f">{row['id']}</td>" in page
+    records = json.loads(jgram(f"{LINE} --id id --json").stdout)["records"]
+    assert [x["id"] for x in records[:4]] == [row["id"] for row in found[:4]]
+    assert "did you mean 'id'?" in jgram(f"{LINE} --id idd").stderr
+
+
 CHECKS = {
-    "row,right\n120,yes\n": "expected rows that are judged, 0 to 119, got 120",
+    "row,right\n122,yes\n": "expected rows that are judged, 2 to 121, got 122",
     "row,right\n-1,yes\n": "got -1",
-    "row,right\n7,yes\n": "expected rows that have a label, got 7",
-    "row,right\n1,maybe\n": "or yes or no, got 'maybe' for row 1",
+    "row,right\n9,yes\n": "expected rows that are judged, 2 to 121, got 9",
+    "row,right\n3,maybe\n": "or yes or no, got 'maybe' for row 3",
+    "row,label,right\n2,cold,yes\n3,cold,no\n4,cold,no\n": "as in the table, got 'cold'",
     "row,right\n1,yes\n1,no\n": "got row 1 twice",
     "row,right\nx,yes\n": "expected numbers of rows in the column row, got 'x'",
     "row,right\n1.5,yes\n": "expected numbers of rows in the column row, got 1.5",
@@ -276,7 +297,7 @@ def test_checks_that_are_refused(jgram, folder, text):
 SIMPLE = "issues visits.csv --observation level --report"
 REFUSED = {
     f"{SIMPLE} same": "same: expected labels of two classes or more, got 'flu' for every record",
-    f"{SIMPLE} once": "once: expected two records or more of every class, got one of 'rare' (row 3",
+    f"{SIMPLE} once": "once: expected two records or more of every class, got one of 'rare' (row 5",
     f"{SIMPLE} id": "id: expected class labels, got 120 different ones",
     f"{SIMPLE} diagnosis --missing raise": "diagnosis: 2 of 120 labels missing",
     f"{SIMPLE} diagnosis --out found.xls": ".csv or .json",
@@ -290,9 +311,9 @@ REFUSED = {
     f"{LINE} --images broken --plot a.png": "cannot be read as an image",
     f"{LINE} --images cut.npz --plot a.png": "cut.npz: cannot be read as an npz file",
     f"{LINE} --images bomb --image-column photo --plot a.png": "decompression bomb",
-    f"{LINE} --images photos --image-column up --plot a.png": "'../bomb/img5.png' in row 5 (up)",
+    f"{LINE} --images photos --image-column up --plot a.png": "'../bomb/img5.png' in row 7 (up)",
     f"{LINE} --images photos --image-column whole --plot a.png": "which leaves it",
-    f"{LINE} --images links --image-column link --plot a.png": "'out5.png' in row 5",
+    f"{LINE} --images links --image-column link --plot a.png": "'out5.png' in row 7",
     f"{LINE} --images photos --image-column nul --plot a.png": "cannot be read as the name of",
     f"{LINE} --images two.npz --plot a.png": "name it with --image-column",
     f"{LINE} --images two.npz --image-column c --plot a.png": "expected a column 'c'",

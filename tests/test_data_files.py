@@ -3,6 +3,7 @@
 import gzip
 import io
 import math
+import sys
 
 import numpy as np
 import pandas as pd
@@ -16,10 +17,12 @@ from jgram.data import (
     check_observations,
     count_files,
     encode_labels,
+    encodings,
     read_cells,
     read_columns,
 )
 from jgram.data.columns import read
+from jgram.data.files import told
 from tests.refusals import refused
 
 
@@ -88,9 +91,9 @@ def test_pandas_polars_and_quoted_text_read_back(tmp_path):
 @pytest.mark.parametrize(
     ("cells", "words"),
     [
-        ({30: '"stray', 90: '"stray'}, ["row 30 (line 32)", "does not enclose it"]),
-        ({30: '"stray'}, ["row 30 (line 32)", "does not enclose it"]),
-        ({30: '"stray', 32: 'stray"'}, ["row 30 (line 32)", "join lines", "Parquet"]),
+        ({30: '"stray', 90: '"stray'}, ["row 32 (line 32)", "does not enclose it"]),
+        ({30: '"stray'}, ["row 32 (line 32)", "does not enclose it"]),
+        ({30: '"stray', 32: 'stray"'}, ["row 32 (line 32)", "join lines", "Parquet"]),
         ({30: '5"'}, None),
         ({30: '"two\nlines"'}, None),
         ({30: '"Dear Sir, I\nam well"'}, None),  # else `I` were among the numbers
@@ -192,7 +195,10 @@ def test_digits_grouped_otherwise_than_was_said_are_refused(write):
         ("a,b\n1,2\n3\n", ["expected 2 fields", "got 1 in line 3"]),
         ("a,b\n1,2\n3,4,5\n", ["got 3 in line 3"]),
         ("a,b;c\n1,2;3\n", ["both ',' and ';'", "--separator"]),
-        ("a,b\nÃ,\xe9\n".encode("latin-1"), ["0xc3", "UTF-8"]),
+        (
+            "a,b\nÄ,ö\n".encode() + b"\xff,1\n" + "é,2\n".encode(),
+            ["byte 0xff in row 3", "--encoding"],
+        ),
         ("a,a\n1,2\n", ["'a' names columns 1 and 2"]),
     ],
 )
@@ -338,6 +344,42 @@ def test_empty_options_are_refused(write, option):
     )
 
 
+@pytest.mark.parametrize(
+    ("encoding", "text"),
+    [
+        ("cp1252", "Prüfer;Preis\nMüller;5 €\n"),
+        ("cp1252", "Évaluateur;dépôt\nforêt;noël\n"),
+        ("cp1250", "Żółć;łąka\nźródło;światło\n"),
+        ("cp1251", "Оценка;класс\nдорога;здание\n"),
+        ("utf-16", "größe;b\nä;1\n"),
+        ("utf-16-le", "größe;b\nä;1\n"),
+        ("utf-8-sig", "größe;b\nä;1\n"),
+    ],
+)
+def test_the_encoding_is_found_and_said(tmp_path, monkeypatch, encoding, text):
+    path, plain = tmp_path / "a.csv", Reading(separator=";")
+    for size in (1 << 20, 7):  # of the blocks in which it is looked for
+        monkeypatch.setattr(encodings, "_BLOCK", size)
+        path.write_bytes(text.encode(encoding))
+        (name, cells), _ = read_columns(path).items()
+        assert [name, cells[0]] == [line.split(";")[0] for line in text.splitlines()]
+        said = told([path], plain)
+        assert said == [] if encoding == "utf-8-sig" else encoding[:6] in said[0]
+    for name in (encoding, encoding.upper()):
+        assert read_columns(path, encoding=name)[text.split(";")[0]][0] == cells[0]
+    assert "expected one such as cp1252, got 'x'" in refused(read_columns, path, encoding="x")
+
+
+def test_bytes_that_an_encoding_does_not_know_are_named_by_their_row(tmp_path, monkeypatch):
+    (tmp_path / "a.csv").write_bytes("a,b\n1,2\nü,3\n".encode("cp1252"))
+    for size in (1 << 20, 3):
+        monkeypatch.setattr(encodings, "_BLOCK", size)
+        message = refused(read_columns, tmp_path / "a.csv", encoding="utf-8")
+        assert "a.csv: expected text in utf-8, got byte 0xfc in row 3" in message
+    monkeypatch.setitem(sys.modules, "charset_normalizer", None)
+    assert "(--encoding cp1252)" in refused(read_columns, tmp_path / "a.csv")
+
+
 def test_workbooks_lines_of_json_and_excel_s_own_separator(tmp_path):
     frame = pd.DataFrame({"label": ["a", None, "7"], "level": [1.5, 2.0, np.nan], "n": [1, 2, 3]})
     frame.to_excel(tmp_path / "one.xlsx", index=False)
@@ -352,5 +394,14 @@ def test_workbooks_lines_of_json_and_excel_s_own_separator(tmp_path):
     with pd.ExcelWriter(tmp_path / "two.xlsx") as book:
         for sheet in ("A", "B"):
             frame.to_excel(book, sheet_name=sheet, index=False)
-    assert "on A, B: save the one" in refused(read_columns, tmp_path / "two.xlsx")
+        pd.DataFrame({"label": ["z"], "level": [0]}).to_excel(book, sheet_name="Last", index=False)
+        pd.DataFrame({"note": []}).to_excel(book, sheet_name="None", index=False)
+    assert read_columns(tmp_path / "two.xlsx")["label"].to_pylist() == ["a", None, "7"]
+    (said,) = told([tmp_path / "two.xlsx"], Reading())
+    assert said.endswith("two.xlsx: sheet 'A' is read, of 'A', 'B', 'Last' (--sheet says another)")
+    assert read_columns(tmp_path / "two.xlsx", sheet="Last")["label"].to_pylist() == ["z"]
+    assert told([tmp_path / "two.xlsx"], Reading(sheet="Last")) == []
+    assert "did you mean 'Last'?" in refused(read_columns, tmp_path / "two.xlsx", sheet="Lst")
+    assert "expected no --sheet for text" in refused(read_columns, tmp_path / "one.csv", sheet="A")
+    assert "expected no --encoding" in refused(read_columns, tmp_path / "two.xlsx", encoding="x")
     assert "expected a column 'lable'" in refused(read_columns, tmp_path / "one.xlsx", ["lable"])

@@ -1,6 +1,6 @@
 """``jgram annotators``: people, or labelling functions, by the answers of their peers."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -227,7 +227,7 @@ def _beside(source: Input, given: Columns, answers: "Answers", checked: Path | N
         gold = {item: label for item, label in labels if label is not None}
     picked = set()
     if checked is not None:
-        sheet = read_raw(replace(source, file=checked), ["item", "why", "right"])
+        sheet = read_raw(source.of(checked), ["item", "why", "right"])
         own = {str(item): item for item in answers.items}
         for item, why, right in zip(*map(_values, sheet.values()), strict=True):
             if right is not None:
@@ -251,10 +251,10 @@ def _of_items(source: Input, given: Columns, answers: "Answers") -> "dict[str, C
     names: list[str] = [*(given.observation or []), *([given.gold] if given.gold else [])]
     if not names:
         return {}
-    table = source if given.items is None else replace(source, file=given.items)
+    table = source if given.items is None else source.of(given.items)
     by_row = given.items is None and given.answers is not None
     if by_row and source.file.suffix.lower() != ".npz":
-        by_row = given.item not in column_names(source.file, source.separator)
+        by_row = given.item not in column_names(source.file, **source.how)
     read = read_raw(table, names if by_row else [given.item, *names])
     keys = range(len(read[names[0]])) if by_row else _values(read[given.item])
     place = {str(item): i for i, item in enumerate(answers.items)}
@@ -280,7 +280,7 @@ def _wide(source: Input, given: Columns) -> "Answers":
     from jgram.cli.read import listed, read_raw
     from jgram.data.files import column_names
 
-    present = column_names(source.file, source.separator)
+    present = column_names(source.file, **source.how)
     wanted = [part.strip() for part in (given.answers or "").split(",")]
     names = [n for n in present for part in wanted if n == part or fnmatchcase(n, part)]
     names = [n for n in dict.fromkeys(names) if n not in (given.gold, given.item)]

@@ -136,12 +136,15 @@ def _rows(cells: Any, names: list[str], column: str, images: Path) -> "np.ndarra
     """For every row of the table the row of its image."""
     import numpy as np
 
+    from jgram.data.files import FIRST_ROW
+
     place = {name: row for row, name in enumerate(names)}
     wanted = [str(cell) for cell in cells]
     for row, name in enumerate(wanted):
         if name not in place:
             raise ValueError(
-                f"{images}: expected the image {name!r} of row {row} ({column}), got none"
+                f"{images}: expected the image {name!r} of row {row + FIRST_ROW} ({column}), got "
+                "none"
             )
     return np.array([place[name] for name in wanted])
 

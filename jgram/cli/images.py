@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from jgram.data.files import read_columns, readable
+from jgram.data.files import FIRST_ROW, read_columns, readable
 
 __all__ = ["check_images", "read_images"]
 
@@ -99,6 +99,7 @@ def _paths(
     paths, inside = [], place.resolve()
     for row, cell in zip(rows, map(str, cells[name]), strict=True):
         path = place / cell
+        row += FIRST_ROW
         with readable(f"row {row} ({name}: {cell!r})", "the name of a file"):
             real, there = path.resolve(), path.is_file()
         if not real.is_relative_to(inside):

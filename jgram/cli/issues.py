@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +11,7 @@ from typer import Option
 from jgram.cli.options import Engine, Input, Listing, Missing, Observed, Output
 from jgram.cli.outputs import TABLES, unspelled, write_records
 from jgram.cli.show import check_output, emit, progress
-from jgram.display import Field, Line, records
+from jgram.display import Field, Line, Table, records
 
 if TYPE_CHECKING:
     import numpy as np
@@ -44,6 +44,9 @@ class Checking:
             "or no; rows without an answer are passed over."
         ),
     ] = None
+    identifier: Annotated[
+        str | None, Option("--id", help="Column that names the records, shown beside their rows.")
+    ] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,8 +75,8 @@ def run(
 ) -> int:
     """List the records whose label fits its observation badly, and say how many are wrong.
 
-    No trained model is needed. Rows count from 0 after the header; rows whose label is --abstain
-    are left out as those without one.
+    No trained model is needed. Rows are numbered as a spreadsheet does, the header is row 1;
+    rows whose label is --abstain are left out as those without one.
 
     Examples:
 
@@ -101,11 +104,18 @@ def run(
         from jgram.cli.images import check_images
         from jgram.cli.read import kernel_of, kinds_of, listed, read_records
         from jgram.data import read_cells
+        from jgram.data.files import FIRST_ROW, column_names, select
         from jgram.issues import label_issues
 
         if images is not None:
             check_images(images)
+        identifier = [checking.identifier] if checking.identifier else []
+        if identifier and str(source.file) == "-":
+            raise ValueError("--id: expected a file, got standard input")
+        if identifier:
+            select(column_names(source.file, **source.how), identifier, source.file)
         whole = {
+            "--id": identifier,
             "--to-check": to_check,
             "--checked": checked,
             "--images": images,
@@ -115,9 +125,8 @@ def run(
         read = read_records(source, observed, [report], engine, bar, whole=asked)
         columns, rows = read.columns, read.rows
         labels = _answered(columns.pop(report), source.abstain)
-        about = {
-            "file": str(source.file), "observations": observed.columns, "notes": read.notes,
-        }  # fmt: skip
+        notes = [*read.notes, "rows are numbered as a spreadsheet does: the header is row 1"]
+        about = {"file": str(source.file), "observations": observed.columns, "notes": notes}
         if read.counted is not None:
             return _judge_counted(report, labels, source, about, listing, output, read)
         classes = listed(source.classes, labels)
@@ -130,17 +139,19 @@ def run(
             missing="raise" if source.missing is Missing.RAISE else "keep",
             kinds=kinds_of(observed.kind),
             scale=observed.scale.value,
-            checked=_read_checks(checked, labels, classes, rows),
+            checked=_read_checks(checked, labels, classes, rows + FIRST_ROW),
         )
         chosen = found.issues if to_check is None else found.to_check(to_check)
         if str(source.file) == "-":  # can be read once
             cells = {name: np.asarray(one)[chosen].tolist() for name, one in columns.items()}
         else:
-            cells = read_cells(source.file, rows[chosen].tolist(), separator=source.separator)
-        own = _beside(cells, observed.columns, report)
+            cells = read_cells(source.file, rows[chosen].tolist(), **source.how)
+        numbers = rows[chosen] + FIRST_ROW
+        own = _beside(cells, [*identifier, *observed.columns], report)
+        own, names = own[len(identifier) :], own[: len(identifier)]
         answer = [] if to_check is None else [Field("", lambda _: "", keys=("right",))]
         caption = {} if to_check is None else {"caption": "Records to check by hand"}
-        table = found.listing(chosen, rows[chosen], [*answer, *own], **caption)
+        table = _named(found.listing(chosen, numbers, [*answer, *own], **caption), names)
         drawing = None
         if images is not None:
             if not len(chosen):
@@ -156,12 +167,17 @@ def run(
         drawing=drawing,
         out=None if listing.out is None else (listing.out, table),
         more={
-            "issues": rows[found.issues],
+            "issues": rows[found.issues] + FIRST_ROW,
             "by_class": found.by_class(),
-            "records": records(found.listing(chosen, rows[chosen])),
+            "records": records(_named(found.listing(chosen, numbers), names)),
         },
         limit=listing.limit,
     )
+
+
+def _named(table: Table, names: Sequence[Field]) -> Table:
+    """The table with names beside its rows."""
+    return table._replace(fields=[table.fields[0], *names, *table.fields[1:]])
 
 
 def _drawn(
@@ -173,10 +189,12 @@ def _drawn(
 ) -> Any:
     """The images of the rows that are listed, as a figure."""
     from jgram.cli.images import read_images
+    from jgram.data.files import FIRST_ROW
     from jgram.plots import images_figure
 
     beside = {name: values[: len(listed)] for name, values in cells.items()}
-    pictures = read_images(images, [one["row"] for one in listed], size, column, beside)
+    rows = [one["row"] - FIRST_ROW for one in listed]
+    pictures = read_images(images, rows, size, column, beside)
     return images_figure(pictures, list(map(_title, listed)))
 
 
@@ -194,6 +212,7 @@ def _judge_counted(
 
     from jgram.cli.read import listed
     from jgram.data.counting import locate
+    from jgram.data.files import FIRST_ROW
     from jgram.issues import cell_issues
 
     assert read.counted is not None
@@ -218,7 +237,10 @@ def _judge_counted(
         def record(i: int) -> dict[str, Any]:
             return {field.keys[0]: field.value(i) for field in fields}
 
-        rows = ({"file": str(f), "row": row, **record(int(place[i]))} for f, row, i in located)
+        rows = (
+            {"file": str(f), "row": row + FIRST_ROW, **record(int(place[i]))}
+            for f, row, i in located
+        )
         write_records(listing.out, "", rows)
     table = found.table(beside, listing.limit)
     return emit(
@@ -238,9 +260,11 @@ def _answered(labels: Any, abstain: str | None) -> Any:
         return labels
     import numpy as np
 
+    from jgram.data.columns import read
+
     values = np.array(labels, object)
     values[[str(value) == abstain for value in values]] = None
-    return values
+    return replace(read(values, labels.name), rows=labels.rows)
 
 
 def _read_checks(
@@ -257,18 +281,24 @@ def _read_checks(
 
     from jgram.data import read_columns
     from jgram.data.columns import column
+    from jgram.data.files import select
 
-    given = {
-        name: column(cells, name) for name, cells in read_columns(path, ["row", "right"]).items()
-    }
-    place = {int(row): i for i, row in enumerate(rows)}
+    given = {name: column(cells, name) for name, cells in read_columns(path).items()}
+    select(list(given), ["row", "right"], path)
+    cells = np.array(labels, object)
+    place = {int(row): i for i, row in enumerate(rows) if cells[i] is not None}
     names = classes if classes is not None else np.unique(column(labels, "labels").values).tolist()
     by_text = {str(name): name for name in names}
+    numbers = _row_numbers(path, given)
     answers = {
         row: str(right).strip()
-        for row, right in zip(_row_numbers(path, given), _values(given["right"]), strict=True)
+        for row, right in zip(numbers, _values(given["right"]), strict=True)
         if right is not None
     }
+    listed = {}
+    if "label" in given:
+        listed = dict(zip(numbers, map(str, _values(given["label"])), strict=True))
+    others = set(listed.values()) - set(by_text)
     if not answers:
         raise ValueError(f"{path}: expected answers in the column right, got none")
     answers = {row: text if text in by_text else unspelled(text) for row, text in answers.items()}
@@ -277,12 +307,18 @@ def _read_checks(
     for row, text in answers.items():
         if row not in place:
             raise ValueError(
-                f"{path}: expected rows that are judged, 0 to {int(rows[-1])}, got {row}"
+                f"{path}: expected rows that are judged, {int(rows[0])} to {int(rows[-1])}, got "
+                f"{row}"
             )
         if text not in by_text and text.casefold() not in verdicts:
             raise ValueError(
                 f"{path}: expected the right label ({', '.join(list(by_text)[:8])}), or yes or no, "
                 f"got {text!r} for row {row}"
+            )
+        if listed.get(row, shown := str(cells[place[row]])) not in {shown, *others}:
+            raise ValueError(
+                f"{path}: expected row {row} to have the label {shown!r} as in the table, got "
+                f"{listed[row]!r}: was it made of this table? (the header is row 1)"
             )
         verdict = verdicts.get(text.casefold())
         found[place[row]] = by_text[text] if verdict is None else verdict

@@ -6,7 +6,7 @@ docstring of a group is its title in ``--help``.
 
 from collections.abc import Callable
 from copy import copy
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from enum import StrEnum
 from functools import wraps
 from inspect import Parameter, Signature, signature
@@ -93,7 +93,9 @@ class Input:
 
     file: Annotated[
         Path,
-        Argument(help="CSV, TSV, Parquet, Arrow or npz file; a folder or '*.parquet' of any size."),
+        Argument(
+            help="CSV, TSV, Excel, Parquet, Arrow or npz file; a folder or '*.parquet' of any size."
+        ),
     ]
     classes: Annotated[
         str | None,
@@ -115,6 +117,21 @@ class Input:
     separator: Annotated[
         str | None, Option(help="Between fields ('tab' for tabs).", show_default="found")
     ] = None
+    encoding: Annotated[
+        str | None, Option(help="Of a text file, cp1252 for example.", show_default="found")
+    ] = None
+    sheet: Annotated[
+        str | None, Option(help="Of a workbook.", show_default="the first with records")
+    ] = None
+
+    def of(self, file: Path) -> "Input":
+        """Another file, of which no encoding and no sheet is said."""
+        return replace(self, file=file, encoding=None, sheet=None)
+
+    @property
+    def how(self) -> dict[str, str | None]:
+        """How its files are opened."""
+        return {"separator": self.separator, "encoding": self.encoding, "sheet": self.sheet}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,7 +24,7 @@ from jgram.data import (
 )
 from jgram.data.columns import Column, read, time_keys
 from jgram.data.counting import quantile_edges
-from jgram.data.files import batches, opened, parsed, readable
+from jgram.data.files import FIRST_ROW, batches, opened, parsed, readable, told
 from jgram.data.table import ColumnKind
 
 __all__ = [
@@ -74,21 +74,26 @@ class Prepared(NamedTuple):
 
 
 def read_raw(source: Input, names: Sequence[str], **marks: str | None) -> dict[str, Column]:
-    """Columns as they stand in the file.
+    """Columns as they stand in the file, their rows numbered as a spreadsheet does.
 
     Args:
         source: The file and how to read it.
         names: Of the columns.
         marks: Of numbers: ``thousands``, ``decimal``.
     """
-    columns = read_columns(
-        source.file,
-        names,
-        separator=source.separator,
-        missing_values=source.missing_value or (),
-        **marks,
-    )
-    return {name: read(data, name) for name, data in columns.items()}
+    return _read_said(source, names, **marks)[0]
+
+
+def _read_said(
+    source: Input, names: Sequence[str], **marks: str | None
+) -> tuple[dict[str, Column], list[str]]:
+    """The columns, and what was found of their files and may be meant otherwise."""
+    reading = Reading(encoding=source.encoding, sheet=source.sheet, separator=source.separator)
+    files, reading, _ = opened(source.file, reading)
+    missing = source.missing_value or ()
+    columns = read_columns(files, names, missing_values=missing, **source.how, **marks)
+    found = {name: read(data, name).from_row(FIRST_ROW) for name, data in columns.items()}
+    return found, told(files, reading)
 
 
 def read_for_judging(
@@ -242,6 +247,8 @@ def _read_counted(
         observed.decimal,
         tuple(source.missing_value or ()),
         drop=source.missing is Missing.DROP,
+        encoding=source.encoding,
+        sheet=source.sheet,
     )
     files, reading, _ = opened(source.file, reading)
     binned = observed.bins or observed.observation_bins
@@ -252,6 +259,7 @@ def _read_counted(
         counted = count_files(
             files, reading, map=map_files, checkpoint=engine.checkpoint, progress=progress
         )
+    notes = [*told(files, reading), *notes]
     total = counted.num_records + counted.dropped
     if counted.dropped:
         notes.insert(0, f"dropped {counted.dropped} of {total} records that lack a value")
@@ -335,7 +343,7 @@ def _read_whole(
     """Records, in the order of a column if one is named."""
     from jgram.kernels import takes
 
-    columns = read_raw(
+    columns, said = _read_said(
         source,
         [*wanted, *([order] if order and order not in wanted else [])],
         thousands=observed.thousands,
@@ -344,7 +352,7 @@ def _read_whole(
     if order is not None:
         columns = _ordered(columns, order, keep=order in wanted)
     takes_numbers = observed.kernel is not None and takes(observed.kernel) != "categorical"
-    return prepare(
+    found = prepare(
         columns,
         observed.columns,
         drop=source.missing is Missing.DROP and not keep,
@@ -353,6 +361,7 @@ def _read_whole(
         bins=observed.bins,
         observation_bins=observed.observation_bins or (None if takes_numbers else observed.bins),
     )
+    return found._replace(notes=[*said, *found.notes])
 
 
 def prepare(
@@ -393,7 +402,8 @@ def prepare(
             data = data.plain
         numeric = name not in others and data.values.dtype.kind in "iuf"
         if changes and numeric:
-            data = read(difference(data, name=name), name)
+            rows_left = rows[1:] + FIRST_ROW
+            data = replace(read(difference(data, name=name), name), rows=rows_left)
         elif changes:
             data = data.take(np.arange(1, len(data)))
         if wanted and numeric:
@@ -401,7 +411,7 @@ def prepare(
             edges = ", ".join(f"{edge:g}" for edge in binned.edges)
             notes.append(f"{name}: {wanted} bins, cut at {edges}")
             codes = binned.codes.astype(str) if name in observations else binned.codes
-            data = read(codes, name)
+            data = replace(read(codes, name), rows=data.rows)
         prepared[name] = data
     if (bins or observation_bins) and not any("bins" in note for note in notes):
         raise ValueError(_NOTHING_TO_CUT)

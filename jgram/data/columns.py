@@ -209,6 +209,12 @@ class Column:
         row = position if self.is_block else np.flatnonzero(self.present)[position]
         return int(row if self.rows is None else self.rows[row])
 
+    def from_row(self, first: int) -> "Column":
+        """The same with its records in rows ``first, first + 1, ...``."""
+        found = dataclasses.replace(self, rows=np.arange(first, first + len(self)))
+        found.__dict__.update({k: v for k, v in self.__dict__.items() if k == "factors"})
+        return found
+
     def take(self, records: np.ndarray) -> "Column":
         """The column of some of its records, by number."""
         rows = records if self.rows is None else self.rows[records]

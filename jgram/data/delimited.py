@@ -6,7 +6,6 @@ telling numbers from codes, and leaving as text what can be read in two ways
 """
 
 import csv
-import gzip
 import io
 import math
 import re
@@ -20,6 +19,7 @@ import numpy as np
 
 from jgram.data.columns import EXACT
 from jgram.data.dates import WORDS_FOR_MISSING
+from jgram.data.encodings import find_encoding, open_bytes
 from jgram.data.written import find_written
 
 __all__ = ["find_separator", "open_text", "parse_cells", "text_rows"]
@@ -34,26 +34,17 @@ csv.field_size_limit(1 << 26)  # texts are long; a stray quote must not take in 
 
 
 @contextmanager
-def open_text(source: Path | bytes) -> Iterator[io.TextIOWrapper]:
-    """A text file's lines, of a path (also gzipped) or of bytes: UTF-8, or UTF-16 with its mark.
+def open_text(source: Path | bytes, encoding: str | None = None) -> Iterator[io.TextIOWrapper]:
+    """A text file's lines, of a path (also gzipped) or of bytes, in an encoding that is found.
 
     A first line such as ``sep=;``, by which Excel tells itself the separator, is none of them.
     """
-    if isinstance(source, Path):
-        zipped = source.suffix.lower() == ".gz"
-        with gzip.open(source) if zipped else source.open("rb") as file:
-            yield _decoded(file)
-    else:
-        yield _decoded(io.BufferedReader(io.BytesIO(source)))
-
-
-def _decoded(file: Any) -> io.TextIOWrapper:
-    wide = file.peek(2)[:2] in (b"\xff\xfe", b"\xfe\xff")
-    text = io.TextIOWrapper(file, "utf-16" if wide else "utf-8-sig", newline="")
-    told = b"=" in file.peek(16)[:16]
-    if told and not re.fullmatch(r"sep=.\r?\n?", text.readline(), re.IGNORECASE):
-        text.seek(0)
-    return text
+    encoding = find_encoding(source, encoding)
+    with open_bytes(source) as file:
+        text = io.TextIOWrapper(file, encoding, newline="")
+        if not re.fullmatch(r"sep=.\r?\n?", text.readline(16), re.IGNORECASE):
+            text.seek(0)
+        yield text
 
 
 def find_separator(lines: list[str], path: str) -> str:
@@ -94,7 +85,7 @@ def text_rows(
             yield line
 
     def here() -> str:
-        row = f"row {records}" if header else "the header"
+        row = f"row {records + 2}" if header else "the header"
         return f"{row} (line {reader.line_num - len(seen) + 1})"
 
     reader = _reader(passed(), separator)

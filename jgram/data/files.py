@@ -20,10 +20,12 @@ from typing import Any
 
 import numpy as np
 
-from jgram.data.columns import did_you_mean, read
+from jgram.data.columns import did_you_mean, listing, read
 from jgram.data.delimited import find_separator, open_text, parse_cells, text_rows
+from jgram.data.encodings import find_encoding
 
 __all__ = [
+    "FIRST_ROW",
     "Reading",
     "batches",
     "column_names",
@@ -34,6 +36,7 @@ __all__ = [
     "read_columns",
     "readable",
     "select",
+    "told",
 ]
 
 _FORMATS = {
@@ -48,6 +51,7 @@ _SIGNS = {b"PAR1": ".parquet", b"PK\x03\x04": ".npz", b"ARRO": ".feather"}
 _TEXT, _PARQUET, _ARROW, _NPZ, _EXCEL, _LINES = _FORMATS
 _RECORDS = 1 << 18  # of a batch of Parquet
 _CODED = ("string", "large_string", "binary", "large_binary")  # types that Parquet codes
+FIRST_ROW = 2  # of records, as a spreadsheet numbers them: the header is row 1
 _SNIFFED = 50  # lines by which the separator is found
 
 
@@ -63,6 +67,8 @@ class Reading:
         missing_values: Cells of text files that are missing whatever the column.
         edges: Columns of numbers to put into bins, by their inner edges.
         drop: Whether records that lack a value are left out in the end.
+        encoding: Of text files; found from their bytes by default.
+        sheet: Of workbooks; the first that holds records by default.
     """
 
     names: tuple[str, ...] | None = None
@@ -72,18 +78,22 @@ class Reading:
     missing_values: tuple[str, ...] = ()
     edges: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     drop: bool = False
+    encoding: str | None = None
+    sheet: str | None = None
 
 
 def read_columns(
-    source: str | Path,
+    source: str | Path | Sequence[Path],
     names: Sequence[str] | None = None,
     *,
     separator: str | None = None,
     thousands: str | None = None,
     decimal: str | None = None,
     missing_values: Sequence[str] = (),
+    encoding: str | None = None,
+    sheet: str | None = None,
 ) -> dict[str, Any]:
-    """Columns by name of a file, or of many end to end: CSV, TSV, Parquet, Arrow or npz.
+    """Columns by name of a file, or of many end to end: CSV, TSV, Parquet, Arrow, npz or Excel.
 
     In text files an empty cell is missing. `NA` and the like are missing in a column that
     otherwise holds numbers, and a class name in a column of text, unless `missing_values` lists
@@ -98,6 +108,8 @@ def read_columns(
         thousands: The character that groups digits, as in `1,234`.
         decimal: The decimal mark, `.` or `,`.
         missing_values: Cells that are missing values whatever the column.
+        encoding: Of a text file; found from its bytes by default (:mod:`jgram.data.encodings`).
+        sheet: Of a workbook; the first that holds records by default.
 
     Returns:
         Name to column: `[n]`, or a block `[n, k]` (npz arrays, Parquet lists).
@@ -115,7 +127,9 @@ def read_columns(
     if names is not None and len(set(names)) < len(names):
         raise ValueError(f"expected distinct columns, got {', '.join(names)}")
     wanted = None if names is None else tuple(names)
-    reading = Reading(wanted, separator, thousands, decimal, tuple(missing_values))
+    reading = Reading(
+        wanted, separator, thousands, decimal, tuple(missing_values), encoding=encoding, sheet=sheet
+    )
     for option in ("separator", "thousands", "decimal"):
         if getattr(reading, option) == "":
             raise ValueError(f"{option}: expected a character, got none")
@@ -129,7 +143,12 @@ def read_columns(
 
 
 def read_cells(
-    source: str | Path, rows: Sequence[int] | None = None, *, separator: str | None = None
+    source: str | Path,
+    rows: Sequence[int] | None = None,
+    *,
+    separator: str | None = None,
+    encoding: str | None = None,
+    sheet: str | None = None,
 ) -> dict[str, Any]:
     """Every column as it stands in the files, to be shown and never computed with.
 
@@ -137,6 +156,7 @@ def read_cells(
         source: As in :func:`read_columns`; not standard input, which can be read once.
         rows: Those wanted, in this order, counted through all files; all by default.
         separator: Of the fields of a text file.
+        encoding: As in :func:`read_columns`; so is ``sheet``.
 
     Returns:
         Name to cells ``[n]``: texts of a text file, values of others. Columns that hold several
@@ -160,7 +180,7 @@ def read_cells(
         assert wanted is not None
         return wanted[(wanted >= start - size) & (wanted < start)] - (start - size)
 
-    reading = Reading(separator=separator)
+    reading = Reading(separator=separator, encoding=encoding, sheet=sheet)
     found, _, kind = _read(source, reading, None if wanted is None else choose)
     if kind == _NPZ:
         lengths = [len(array) for array in found.values() if array.ndim]
@@ -176,7 +196,12 @@ def read_cells(
     return {name: [cells[place] for place in places] for name, cells in found.items()}
 
 
-def column_names(source: str | Path, separator: str | None = None) -> list[str]:
+def column_names(
+    source: str | Path,
+    separator: str | None = None,
+    encoding: str | None = None,
+    sheet: str | None = None,
+) -> list[str]:
     """The names of the columns, from the first records of the first file.
 
     Example:
@@ -184,7 +209,8 @@ def column_names(source: str | Path, separator: str | None = None) -> list[str]:
         >>> column_names(files("jgram.data") / "employment.csv")[:2]
         ['month', 'first']
     """
-    files, reading, _ = opened(source, Reading(separator=separator))
+    reading = Reading(separator=separator, encoding=encoding, sheet=sheet)
+    files, reading, _ = opened(source, reading)
     return list(next(batches(files[0], reading), {}))
 
 
@@ -244,14 +270,18 @@ def opened(source: Any, reading: Reading) -> tuple[list[Any], Reading, bool]:
         files = [_standard_input()] if str(source) == "-" else list_files(source)
     else:
         files = list(source)
-    text = _kind(files[0]) == _TEXT
+    kind = _kind(files[0])
+    text = kind == _TEXT
+    for option, fits in (("encoding", text), ("sheet", kind == _EXCEL)):
+        if getattr(reading, option) is not None and not fits:
+            raise ValueError(f"{files[0]}: expected no --{option} for {kind}")
     if text:
         separator = reading.separator
         separator = (
             "\t" if separator in ("tab", r"\t") or _suffix(files[0]) == ".tsv" else separator
         )
         if separator is None:
-            with readable(files[0], _TEXT), open_text(files[0]) as file:
+            with readable(files[0], _TEXT), open_text(files[0], reading.encoding) as file:
                 separator = find_separator(list(itertools.islice(file, _SNIFFED)), str(files[0]))
         reading = replace(reading, separator=separator)
     return files, reading, text
@@ -288,6 +318,29 @@ def batches(
         yield from found(path, reading, choose, coded)
 
 
+def told(files: Sequence[Any], reading: Reading) -> list[str]:
+    """What was found of files and may be meant otherwise: their encoding, the sheet taken.
+
+    Args:
+        files: As :func:`opened` gives them.
+        reading: How they are read.
+    """
+    kind = _kind(files[0])
+    if kind == _TEXT and reading.encoding is None:
+        found = sorted({find_encoding(path) for path in files} - {"utf-8-sig"})
+        return [f"text in {' and '.join(found)}, by its bytes (--encoding says another)"] * bool(
+            found
+        )
+    if kind == _EXCEL and reading.sheet is None:
+        sheets = {path: _sheets(path) for path in files}
+        return [
+            f"{path}: sheet {names[0]!r} is read, of {listing(names)} (--sheet says another)"
+            for path, names in sheets.items()
+            if len(names) > 1
+        ]
+    return []
+
+
 def parsed(cells: list[str], name: str, reading: Reading) -> np.ndarray:
     """Cells of a column of text files, or its distinct ones, as what they stand for."""
     marks = (reading.thousands, reading.decimal, reading.missing_values)
@@ -313,11 +366,6 @@ def readable(path: Any, what: str) -> Iterator[None]:
     except ImportError as error:
         raise ValueError(
             f"{path}: reading {what} takes {error.name}: pip install 'jgram[cli]'"
-        ) from None
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{path}: expected UTF-8 text, got byte {error.object[error.start]:#04x}: save the "
-            "file as UTF-8"
         ) from None
     except Exception as error:
         if isinstance(error, FileNotFoundError | PermissionError | IsADirectoryError):
@@ -384,7 +432,7 @@ def _seekable(path: Any) -> Any:
 
 
 def _text_batches(path: Any, reading: Reading, choose: Any, _: bool) -> Iterator[dict[str, Any]]:
-    with open_text(path) as file:
+    with open_text(path, reading.encoding) as file:
         for header, rows in text_rows(file, reading.separator or ",", path):
             names = select(header, reading.names, path)
             rows = rows if choose is None else [rows[i] for i in choose(len(rows))]
@@ -418,21 +466,19 @@ def _arrow_batches(
 
 
 def _frame_batches(path: Any, reading: Reading, choose: Any, _: bool) -> Iterator[dict[str, Any]]:
-    """The first sheet of a workbook, or one JSON object a line."""
+    """A sheet of a workbook, or one JSON object a line."""
     import pandas
     import pyarrow
 
     data: Any = _seekable(path)
     found: Any
     if _kind(path) == _EXCEL:
-        sheets: Any = pandas.read_excel(data, sheet_name=None)
-        filled = {name: sheet for name, sheet in sheets.items() if len(sheet)}
-        if len(filled) > 1:
-            raise ValueError(
-                f"{path}: expected records on one sheet, got them on "
-                f"{', '.join(map(str, filled))}: save the one that is meant on its own"
-            )
-        found = next(iter((filled or sheets).values()))
+        sheets = _sheets(path)
+        if reading.sheet not in (None, *sheets):
+            hint = did_you_mean(reading.sheet, sheets, f"records are on {listing(sheets)}")
+            raise ValueError(f"{path}: expected a sheet {reading.sheet!r} with records: {hint}")
+        sheet: Any = reading.sheet or (sheets or [0])[0]
+        found = pandas.read_excel(data, sheet_name=sheet)
     else:
         lines: Any = pandas.read_json
         found = lines(data, lines=True, dtype=False, convert_dates=False)
@@ -449,6 +495,21 @@ def _frame_batches(path: Any, reading: Reading, choose: Any, _: bool) -> Iterato
             column = column.map(lambda x: None if x in missing else x, na_action="ignore")
         columns[str(name)] = pyarrow.array(column, from_pandas=True)
     yield columns
+
+
+def _sheets(path: Any) -> list[str]:
+    """The sheets of a workbook that hold more than a header."""
+    import openpyxl
+
+    def filled(sheet: Any) -> bool:
+        rows = (row for row in sheet.iter_rows(values_only=True) if any(x is not None for x in row))
+        return next(itertools.islice(rows, 1, None), None) is not None
+
+    book = openpyxl.load_workbook(_seekable(path), read_only=True)
+    try:
+        return [sheet.title for sheet in book.worksheets if filled(sheet)]
+    finally:
+        book.close()
 
 
 def _npz_batches(path: Any, reading: Reading, choose: Any, _: bool) -> Iterator[dict[str, Any]]:

@@ -1,0 +1,118 @@
+"""The encoding of a text file: UTF-8 where it is, else what its mark or its characters say."""
+
+import codecs
+import gzip
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+__all__ = ["find_encoding", "open_bytes"]
+
+_UTF_8 = "utf-8-sig"
+_MARKS = {b"\xff\xfe\0\0": "utf-32", b"\0\0\xfe\xff": "utf-32", b"\xff\xfe": "utf-16",
+          b"\xfe\xff": "utf-16"}  # fmt: skip
+_USUAL = "cp1252"  # of spreadsheets in the West, where another reads the file as well
+_POSSIBLE = [
+    _USUAL, "cp1250", "cp1251", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257", "cp1258", "cp932",
+    "gb18030", "big5", "cp949", "koi8_r", "mac_roman", "utf_16_le", "utf_16_be",
+]  # fmt: skip
+_BLOCK, _SAMPLE = 1 << 20, 1 << 16
+
+
+def find_encoding(source: Path | bytes, encoding: str | None = None) -> str:
+    """The encoding that reads all of a text file.
+
+    A mark at its beginning tells it, UTF-8 needs none; any other is found from the lines that are
+    not ASCII, by charset-normalizer.
+
+    Args:
+        source: The path of the file, also gzipped, or its bytes.
+        encoding: What it is said to be.
+
+    Raises:
+        ValueError: Bytes that the encoding does not know, named by their row; an encoding that is
+            not found, or not there.
+
+    Example:
+        >>> [find_encoding("größe;preis".encode(name)) for name in ("utf-8", "cp1252")]
+        ['utf-8-sig', 'cp1252']
+    """
+    told = encoding
+    if encoding is None:
+        with open_bytes(source) as file:
+            head = file.read(4)
+        told = next((name for mark, name in _MARKS.items() if head.startswith(mark)), _UTF_8)
+    fault = _fault(source, told or _UTF_8)
+    if fault is None:
+        return told or _UTF_8
+    found = None if encoding else _guessed(source)
+    if found is None or _fault(source, found) is not None:
+        fix = "say which it is (--encoding cp1252)" if encoding is None else "it is another"
+        raise ValueError(f"{source}: expected text in {told}, got {fault}: {fix}")
+    return found
+
+
+@contextmanager
+def open_bytes(source: Path | bytes) -> Iterator[Any]:
+    """The bytes of a file, of a path (also gzipped), or themselves."""
+    if not isinstance(source, Path):
+        yield io.BytesIO(source)
+        return
+    with gzip.open(source) if source.suffix.lower() == ".gz" else source.open("rb") as file:
+        yield file
+
+
+def _fault(source: Path | bytes, encoding: str) -> str | None:
+    """The first byte that an encoding does not know, and its row."""
+    try:
+        decoder, row = codecs.getincrementaldecoder(encoding)(), 1
+    except LookupError:
+        raise ValueError(f"encoding: expected one such as cp1252, got {encoding!r}") from None
+    with open_bytes(source) as file:
+        block = b"-"
+        while block:
+            block = file.read(_BLOCK)
+            try:
+                text = decoder.decode(block, final=not block)
+            except UnicodeError as error:
+                wrong = getattr(error, "object", b"?")[getattr(error, "start", 0)]
+                before = getattr(error, "object", b"")[: getattr(error, "start", 0)]
+                return f"byte {wrong:#04x} in row {row + before.count(10)}"
+            if encoding == _UTF_8 and "\0" in text:
+                return f"byte 0x00 in row {row + text[: text.index(chr(0))].count(chr(10))}"
+            row += text.count("\n")
+    return None
+
+
+def _guessed(source: Path | bytes) -> str | None:
+    """What charset-normalizer takes a file for; ``None`` for UTF-8 with a fault in it."""
+    try:
+        from charset_normalizer import from_bytes
+    except ImportError:
+        return None
+    with open_bytes(source) as file:
+        lines = (line for line in file if not line.isascii() or b"\0" in line)
+        sample, whole = [], 0
+        for line in lines:
+            sample.append(line)
+            whole += _is_utf_8(line)
+            if sum(map(len, sample)) > _SAMPLE:
+                break
+    if 2 * whole > len(sample):
+        return None
+    found = list(from_bytes(b"".join(sample), cp_isolation=_POSSIBLE))
+    best = [
+        one for one in found if (one.chaos, one.coherence) == (found[0].chaos, found[0].coherence)
+    ]
+    if any(_USUAL in one.could_be_from_charset for one in best):
+        return _USUAL
+    return codecs.lookup(best[0].encoding).name if best else None
+
+
+def _is_utf_8(line: bytes) -> bool:
+    try:
+        return b"\0" not in line and bool(line.decode())
+    except UnicodeDecodeError:
+        return False
