@@ -103,12 +103,19 @@ def _guessed(source: Path | bytes) -> str | None:
     if 2 * whole > len(sample):
         return None
     found = list(from_bytes(b"".join(sample), cp_isolation=_POSSIBLE))
-    best = [
-        one for one in found if (one.chaos, one.coherence) == (found[0].chaos, found[0].coherence)
-    ]
-    if any(_USUAL in one.could_be_from_charset for one in best):
-        return _USUAL
-    return codecs.lookup(best[0].encoding).name if best else None
+    if not found:
+        return None
+    first = found[0].chaos, found[0].coherence
+    best = min((one for one in found if (one.chaos, one.coherence) == first), key=_unlikely)
+    return _USUAL if _USUAL in best.could_be_from_charset else codecs.lookup(best.encoding).name
+
+
+def _unlikely(found: Any) -> tuple[int, bool]:
+    """By what encodings differ that are alike to charset-normalizer: signs among letters, usage."""
+    text = str(found)
+    beside = zip(f" {text}", text, f"{text[1:]} ", strict=False)
+    signs = sum(not (x.isascii() or x.isalpha()) and (a + b).isalpha() for a, x, b in beside)
+    return signs, _USUAL not in found.could_be_from_charset
 
 
 def _is_utf_8(line: bytes) -> bool:
