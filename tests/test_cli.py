@@ -475,7 +475,7 @@ def test_encode_trains_beside_what_it_writes_and_joins_labels(embedded):
         "--epochs 2 --out a.parquet --labels labels.csv": "--labels and --image-column together",
         "--epochs 2 --out a.npz --labels labels.csv --image-column file": "a .parquet file",
         "--epochs 2 --out a.parquet --labels labels.csv --image-column no": "'no': file, ann",
-        "--epochs 2 --out a.parquet --labels labels.csv --image-column ann": "image 'fox' of row 0",
+        "--epochs 2 --out a.parquet --labels labels.csv --image-column ann": "image 'fox' of row 2",
         "--epochs 2 --out a.parquet --labels x.csv --image-column file": "no column embedding",
     }.items(),
 )
