@@ -24,7 +24,7 @@ from jgram.data import (
     prepare_table,
 )
 from jgram.data.columns import Column, read, read_table
-from jgram.data.labels import Missing
+from jgram.data.labels import EncodedReports, Merge, Missing
 from jgram.data.observations import hardly_repeats
 from jgram.data.table import ColumnKind, Scale, is_text
 from jgram.data.written import in_words
@@ -41,6 +41,7 @@ __all__ = [
     "bind_observations",
     "categories",
     "input_finding",
+    "label_findings",
     "leak_finding",
     "with_features",
 ]
@@ -70,6 +71,7 @@ class Bound:
         rows: The rows of the input that the records come from.
         findings: About the input.
         gold: Codes ``[n]`` of right labels, -1 where nobody looked; ``None`` without gold.
+        similar: Names of classes that are nearly equal to more frequent ones.
     """
 
     reports: dict[str, Any]
@@ -82,6 +84,7 @@ class Bound:
     rows: np.ndarray
     findings: tuple[Finding, ...]
     gold: np.ndarray | None = None
+    similar: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +99,8 @@ class Intake:
             for all where any label or observation lacks a value, ``"raise"`` refuses missing
             labels.
         abstain: The label that says "no answer": it becomes a class of its own.
+        merge: ``"auto"`` makes class names that are surely meant to be one another one, names by
+            name make what they say (:func:`jgram.data.labels.merging`).
         weights: Frequencies ``[n]``: a weight of 3 counts as three such records.
         groups: Group of each record (patients, days): groups are judged and sampled as a whole.
             Records with exactly equal numbers are a group unless said otherwise.
@@ -116,6 +121,7 @@ class Intake:
     num_classes: int | None = None
     missing: Missing = "keep"
     abstain: Any = None
+    merge: Merge = None
     weights: Any = None
     groups: Any = None
     kinds: Mapping[str, ColumnKind] | None = None
@@ -156,14 +162,15 @@ def bind(
     y = None if y is None else read_table(columns.pop(_OBSERVATIONS), _OBSERVATIONS)
     frequencies = _frequencies(columns.pop(_WEIGHTS, None))
     numbers = _group_numbers(columns.pop(_GROUPS, None))
-    codes, names, warnings = _encode(columns, intake, frequencies)
+    encoded = _encode(columns, intake, frequencies)
+    codes, names = encoded.codes, encoded.classes
     records = None if frequencies is None else float(frequencies.sum())
-    known = None if gold is None else _gold_codes(read(gold, _GOLD).take(rows), codes, names)
+    known = None if gold is None else _gold_codes(read(gold, _GOLD).take(rows), encoded)
     if y is None:
         chosen = _Chosen(Linear(), np.zeros((len(rows), 1)), None, _UNOBSERVED, ())
     else:
         chosen = _choose(y, kernel, intake.kinds, intake.scale, records)
-    found = [input_finding(text) for text in (*warnings, *chosen.warnings)]
+    found = [*label_findings(encoded), *map(input_finding, chosen.warnings)]
     found += [
         _missing(name, labels, frequencies) for name, labels in codes.items() if _is_missing(labels)
     ]
@@ -186,7 +193,7 @@ def bind(
         found += [] if numbers is None else [_duplicated(numbers)]
     return Bound(
         codes, names, observed, chosen.points, description, frequencies, numbers, rows,
-        tuple(found), known,
+        tuple(found), known, encoded.similar.names,
     )  # fmt: skip
 
 
@@ -314,19 +321,19 @@ def categories(y: Any, records: float | int | None = None) -> Any:
 
 def _encode(
     columns: Mapping[str, Column], intake: Intake, weights: np.ndarray | None
-) -> tuple[dict[str, Any], tuple[Any, ...], tuple[str, ...]]:
+) -> EncodedReports:
     classes, num_classes = intake.classes, intake.num_classes
     soft = {name: column for name, column in columns.items() if column.is_block}
     if not soft:
-        encoded = encode_reports(
+        return encode_reports(
             columns,
             classes=classes,
             num_classes=num_classes,
             missing=intake.missing,
             abstain=intake.abstain,
             weights=weights,
+            merge=intake.merge,
         )
-        return encoded.codes, encoded.classes, encoded.warnings
     if len(soft) < len(columns):
         hard = next(name for name in columns if name not in soft)
         raise ValueError(
@@ -338,13 +345,19 @@ def _encode(
         name: check_soft_labels(column, name=name, num_classes=size)
         for name, column in soft.items()
     }
-    return checked, tuple(classes) if classes is not None else tuple(range(d)), ()
+    names = tuple(classes) if classes is not None else tuple(range(d))
+    return EncodedReports(checked, names, np.arange(len(next(iter(columns.values())))))
 
 
-def _gold_codes(gold: Column, codes: Mapping[str, np.ndarray], names: Sequence[Any]) -> np.ndarray:
+def _gold_codes(gold: Column, encoded: EncodedReports) -> np.ndarray:
     """Codes of right labels, -1 where nobody looked."""
+    codes, names = encoded.codes, encoded.classes
+    merged = {
+        name: other for name, other in encoded.similar.merged.items() if name in gold.factors[0]
+    }
     used = {names[i] for labels in codes.values() for i in np.unique(labels) if i >= 0}
-    found = encode_reports({_GOLD: gold}, classes=tuple(names), missing="keep").codes[_GOLD]
+    options: Any = {"classes": names, "missing": "keep", "merge": merged}
+    found = encode_reports({_GOLD: gold}, **options).codes[_GOLD]
     seen = [names[i] for i in np.unique(found) if i >= 0]
     if not seen:
         raise ValueError("gold: expected the right labels of some records, got none")
@@ -418,6 +431,19 @@ def _duplicates(y: Mapping[str, Column], points: np.ndarray) -> np.ndarray | Non
 
 def _is_missing(labels: np.ndarray) -> bool:
     return labels.ndim == 1 and bool((labels < 0).any())
+
+
+def label_findings(encoded: EncodedReports) -> list[Finding]:
+    """What there is to know of labels: of class names that are nearly equal, and warnings."""
+    similar = encoded.similar
+    rest = [input_finding(text) for text in encoded.warnings if text != similar.said]
+    if similar.said is None:
+        return rest
+    advice = (
+        "merge='auto' (--merge auto) merges what is surely meant to be one, a file or dict others"
+    )
+    advice = "merge= (--merge FILE) of names by name says otherwise" if similar.merged else advice
+    return [Finding("similar names", "note", similar.said, advice), *rest]
 
 
 def input_finding(text: str) -> Finding:

@@ -127,6 +127,7 @@ class Evidence(NamedTuple):
         noise_p_value: P-value of "this report has nothing to do with the observations"; ``None``
             where that was not judged.
         confidence: Confidence level at which a report counts as told from noise.
+        similar: Names of classes that are nearly equal to more frequent ones.
     """
 
     x_hat: Any
@@ -136,6 +137,7 @@ class Evidence(NamedTuple):
     seen: float
     noise_p_value: float | None
     confidence: float = 0.95
+    similar: Sequence[Any] = ()
 
 
 def diagnose(evidence: Evidence) -> list[Finding]:
@@ -230,7 +232,8 @@ def _merged_classes(evidence: Evidence) -> Finding | None:
 def _rare_class(evidence: Evidence) -> Finding | None:
     weights = evidence.uncertainty.weights
     counts = class_counts(evidence.x_hat, len(evidence.classes), weights)
-    rarest = int(np.argmin(counts))
+    others = [i for i, name in enumerate(evidence.classes) if name not in evidence.similar]
+    rarest = min(others or range(len(counts)), key=counts.__getitem__)
     if counts[rarest] >= RARE:
         return None
     alone = ": with one record there is no unbiased score and no bias estimate"

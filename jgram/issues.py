@@ -33,7 +33,14 @@ import numpy as np
 import jgram.display as display
 from jgram.arrays import Int, float64
 from jgram.audit import audit, audit_sample
-from jgram.binding import AS_GIVEN, Intake, bind_observations, input_finding, leak_finding
+from jgram.binding import (
+    AS_GIVEN,
+    Intake,
+    bind_observations,
+    input_finding,
+    label_findings,
+    leak_finding,
+)
 from jgram.counted import representatives
 from jgram.data import check_aligned, drop_missing, encode_reports, find_leaks
 from jgram.data.columns import read_table, take
@@ -496,10 +503,11 @@ def _bind(name: str, x_hat: Any, y: Any, kernel: Any, columns: Any, intake: Inta
         num_classes=intake.num_classes,
         missing=kept,
         weights=weights,
+        merge=intake.merge,
     )
     codes = encoded.codes[name]
     labelled = np.flatnonzero(codes >= 0)
-    found = [input_finding(text) for text in encoded.warnings]
+    found = label_findings(encoded)
     if len(labelled) < n:
         found.append(_left_out(name, len(labelled), n, missing))
     if bound:

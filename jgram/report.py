@@ -1162,7 +1162,7 @@ def _published(judged: _Judged, more: Sequence[Finding] = ()) -> Iterator[ScoreR
         found, seen, p_value = uncertain[name], 0.0, 1.0
         if judged.alone is not None:
             seen, p_value = float(judged.alone.seen[i]), float(judged.noise[i])
-        about = (found, seen, None if few else p_value, judged.confidence)
+        about = (found, seen, None if few else p_value, judged.confidence, bound.similar)
         findings = diagnose(Evidence(labels, bound.observed, bound.classes, *about))
         n, value = found.weights.sum(), found.log_score
         known = isfinite(value) and not any(f.level == "fatal" for f in findings)

@@ -415,18 +415,20 @@ def test_many_classes_are_allowed_where_they_are_listed_or_repeat():
 @pytest.mark.parametrize(
     ("classes", "warning"),
     [
-        (["caf\u00e9", "cafe\u0301"], "look the same and are written in other characters"),
-        (["cat", "cat\u200b"], "look the same"),
-        (["a b", "a\u00a0b"], "look the same"),
-        (["\uff21", "A"], "look the same"),
-        (["1", "1.0"], "classes '1' and '1.0' are the same number"),
-        (["10", "1e1"], "are the same number"),
-        (["cat", "Cat "], "'Cat ' and 'cat' differ only in case or spaces"),
+        (["caf\u00e9", "cafe\u0301"], "'caf\\xe9' (1) beside 'cafe\\u0301' (1)"),
+        (["cat", "cat\u200b"], "'cat\\u200b' (1) beside 'cat' (1)"),
+        (["a b", "a\u00a0b"], "nearly equal"),
+        (["\uff21", "A"], "nearly equal"),
+        (["1", "1.0"], "'1.0' (1) beside '1' (1)"),
+        (["10", "1e1"], "nearly equal"),
+        (["cat", "Cat "], "class names are nearly equal: 'cat' (1) beside 'Cat ' (1)"),
+        (["Building"] * 9 + ["Bulding", "building "], "'building ' (1), 'Bulding' (1) beside 'B"),
+        (["hypotension"] + ["hypertension"] * 5, "'hypotension' (1) beside 'hypertension' (5)"),
         (["NA", "FR"], "'NA' is read as a class name"),
         (np.array(["a", np.nan]), "'nan' is read as a class name"),
     ],
 )
-def test_suspicious_classes_are_pointed_out(classes, warning):
+def test_suspicious_classes_are_pointed_out_in_one_warning(classes, warning):
     (found,) = encode_labels(classes).warnings
     assert warning in found
     assert found.isascii()
@@ -434,6 +436,49 @@ def test_suspicious_classes_are_pointed_out(classes, warning):
 
 def test_classes_that_differ_are_not_pointed_out():
     assert encode_labels(["1", "2", "10", "a", "b", "nano", "\u00e9", "e"]).warnings == ()
+    for one, other in (("cat", "car"), ("level 1", "level 2"), ("formal", "normal")):
+        assert encode_labels([one] * 9 + [other]).warnings == ()
+    assert encode_labels(["Building"] * 4 + ["Bulding"]).warnings == ()
+
+
+def test_names_are_merged_where_it_is_sure_or_said():
+    labels = ["Building"] * 20 + ["Bulding", "building ", "hypertension"] + ["Street"] * 9 + [None]
+    reports = {"a": labels, "b": ["Stret"] + ["hypotension"] * 5 + ["Street"] * 27}
+    auto = encode_reports(reports, missing="keep", merge="auto")
+    assert auto.classes == ("Building", "Street", "hypertension", "hypotension")
+    assert auto.codes["a"].tolist() == [0] * 22 + [2] + [1] * 9 + [-1]
+    assert auto.codes["b"].tolist() == [1] + [3] * 5 + [1] * 27
+    assert auto.warnings == (
+        "class names are merged: 'building ' (1), 'Bulding' (1) into 'Building' (20); 'Stret' (1) "
+        "into 'Street' (36); nearly equal and not merged: 'hypertension' (1) beside "
+        "'hypotension' (5)",
+    )
+    told = {"building ": "House", "Bulding": "House", "Building": "House", "absent": "x"}
+    found = encode_reports(reports, missing="keep", merge=told)
+    assert found.classes == ("House", "Street", "Stret", "hypertension", "hypotension")
+    kept = encode_reports(reports, missing="keep", merge="auto", classes=(*auto.classes, "Stret",
+                          "building "))  # fmt: skip
+    assert kept.codes["a"][20:22].tolist() == [0, 5]
+    two = ["forest"] * 9 + ["forst"] + ["forset"] * 9  # which of two it is, nobody knows
+    assert encode_reports({"x": two}, merge="auto").classes == ("forest", "forset", "forst")
+    numbers = encode_reports({"x": pd.Categorical([1, 2, 3])}, merge={"2": "1"})
+    assert (numbers.classes, numbers.codes["x"].tolist()) == ((1, 3), [0, 0, 1])
+    weights = np.array([1.0, 9.0])
+    assert encode_reports({"x": ["Forst", "Forest"]}, weights=weights, merge="auto").classes == (
+        "Forest",
+    )
+
+
+@pytest.mark.parametrize(
+    ("merge", "part"),
+    [
+        ("all", "merge: expected 'auto' or names by name, got 'all'"),
+        ({"ca": "dog"}, "got 'ca': did you mean 'cat'?"),
+        ({"cat": "dog", "dog": "fox"}, "expected names to stay, got 'dog' merged itself"),
+    ],
+)
+def test_merges_that_cannot_be_meant_are_refused(merge, part):
+    assert part in refused(encode_reports, {"x": ["cat", "dog"]}, merge=merge)
 
 
 def test_look_alike_reports_are_pointed_out():

@@ -1,6 +1,6 @@
 """``jgram annotators``: people, or labelling functions, by the answers of their peers."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,7 +9,7 @@ from typer import Option
 
 from jgram.cli.options import Confidence, Input, Listing, Missing, Output
 from jgram.cli.outputs import TABLES, whole_file, write_records
-from jgram.cli.show import check_output, emit, progress
+from jgram.cli.show import check_output, emit, progress, say_note
 from jgram.display import Field, Table
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ def run(
     if checking.to_check is not None and listing.out is None:
         raise ValueError("--to-check: expected --out, the file for the items to check, got none")
     with progress("ranking annotators", quiet=output.quiet):
-        given = _answers(source, columns)
+        given = _merged(_answers(source, columns), source.merge)
         y, gold = _beside(source, columns, given, checking.checked)
         labels = labels_out is not None or checking.to_check is not None
         found, inferred = _judged(given, y, gold, judging, confidence, labels=labels)
@@ -169,6 +169,25 @@ def run(
         out = (listing.out, _sheet(inferred, checking.to_check, gold))
     options = {"out": out, "written": [labels_out], "limit": listing.limit}
     return emit(found, {"file": str(source.file)}, output, told=found.separated, **options)
+
+
+def _merged(answers: "Answers", merge: str | None) -> "Answers":
+    """The answers with names of classes merged, which is said."""
+    if merge is None:
+        return answers
+    import numpy as np
+
+    from jgram.cli.read import merge_of
+    from jgram.data.labels import merging
+
+    counts = np.bincount(answers.label, minlength=len(answers.classes)).tolist()
+    found = merging(dict(zip(answers.classes, counts, strict=False)), merge_of(merge))
+    if found.said:
+        say_note(found.said)
+    names = [found.merged.get(name, name) for name in answers.classes]
+    classes = tuple(dict.fromkeys(names))
+    codes = np.array([*map(classes.index, names), len(classes)], answers.label.dtype)
+    return replace(answers, label=codes[answers.label], classes=classes)
 
 
 def _judged(

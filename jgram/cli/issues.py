@@ -102,7 +102,7 @@ def run(
         import numpy as np
 
         from jgram.cli.images import check_images
-        from jgram.cli.read import kernel_of, kinds_of, listed, read_records
+        from jgram.cli.read import kernel_of, kinds_of, listed, merge_of, read_records
         from jgram.data import read_cells
         from jgram.data.files import FIRST_ROW, column_names, select
         from jgram.issues import label_issues
@@ -116,6 +116,7 @@ def run(
             select(column_names(source.file, **source.how), identifier, source.file)
         whole = {
             "--id": identifier,
+            "--merge": source.merge,
             "--to-check": to_check,
             "--checked": checked,
             "--images": images,
@@ -139,6 +140,7 @@ def run(
             missing="raise" if source.missing is Missing.RAISE else "keep",
             kinds=kinds_of(observed.kind),
             scale=observed.scale.value,
+            merge=merge_of(source.merge),
             checked=_read_checks(checked, labels, classes, rows + FIRST_ROW),
         )
         chosen = found.issues if to_check is None else found.to_check(to_check)

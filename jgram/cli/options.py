@@ -30,6 +30,7 @@ __all__ = [
     "Reports",
     "ScaleName",
     "Seed",
+    "SomeReports",
     "merged",
 ]
 
@@ -62,6 +63,14 @@ CountsScale = Annotated[
 Reports = Annotated[
     list[str],
     Option("--report", help="Column of reported labels; repeatable.", rich_help_panel="Input"),
+]
+SomeReports = Annotated[
+    list[str] | None,
+    Option(
+        "--report",
+        help="Column of reported labels; repeatable. Without, the columns of the file are listed.",
+        rich_help_panel="Input",
+    ),
 ]
 Gold = Annotated[
     str | None,
@@ -110,6 +119,13 @@ class Input:
     ] = Missing.KEEP
     abstain: Annotated[
         str | None, Option(help="Label that says 'no answer': a class of its own.")
+    ] = None
+    merge: Annotated[
+        str | None,
+        Option(
+            help="Class names to merge: 'auto', those surely meant to be one, or a CSV or JSON "
+            "file of from and to."
+        ),
     ] = None
     missing_value: Annotated[
         list[str] | None, Option(help="Cell that means a missing value, such as NA; repeatable.")

@@ -1,7 +1,8 @@
 """From a file to columns ready to be judged; imports JAX, so commands import it when they run."""
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
@@ -30,8 +31,10 @@ from jgram.data.table import ColumnKind
 __all__ = [
     "Given",
     "Prepared",
+    "first_columns",
     "kernel_of",
     "listed",
+    "merge_of",
     "prepare",
     "ranked",
     "read_for_judging",
@@ -96,6 +99,20 @@ def _read_said(
     return found, told(files, reading)
 
 
+def first_columns(source: Input) -> dict[str, Column]:
+    """The first records of all columns that can be read, of the first file."""
+    missing = tuple(source.missing_value or ())
+    reading = Reading(missing_values=missing, separator=source.separator)
+    reading = replace(reading, encoding=source.encoding, sheet=source.sheet)
+    files, reading, text = opened(source.file, reading)
+    found = {}
+    for name, cells in next(batches(files[0], reading), {}).items():
+        with suppress(ValueError):  # structs and the like
+            values = parsed(cells, name, reading) if text else cells
+            found[name] = read(values, name).from_row(FIRST_ROW)
+    return found
+
+
 def read_for_judging(
     source: Input,
     observed: Observed,
@@ -129,6 +146,7 @@ def read_for_judging(
         "classes": listed(source.classes, labels[reports[0]]),
         "missing": source.missing.value,
         "abstain": _as_label(source.abstain, labels[reports[0]]),
+        "merge": merge_of(source.merge),
         "groups": columns[inference.group] if inference.group else None,
         "confidence": inference.confidence,
         "weights": weights,
@@ -429,6 +447,23 @@ def kernel_of(name: str | None, bandwidth: float | None) -> Any:
     if not 0 < bandwidth < float("inf"):
         raise ValueError(f"--bandwidth: expected a positive number, got {bandwidth:g}")
     return RBF(bandwidth)
+
+
+def merge_of(given: str | None) -> Any:
+    """``auto``, or names by name from a file: columns ``from`` and ``to``, or a JSON object."""
+    if given is None or given == "auto":
+        return given
+    path = Path(given)
+    if path.suffix.lower() == ".json":
+        with readable(path, "JSON"):
+            found = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(found, Mapping):
+            return found
+        raise ValueError(f"{path}: expected an object of names by name, got {type(found).__name__}")
+    pair = [read(cells, name) for name, cells in read_columns(path, ["from", "to"]).items()]
+    for one in pair:
+        one.from_row(FIRST_ROW).refuse_missing("names")
+    return dict(zip(*(map(str, one.values.tolist()) for one in pair), strict=True))
 
 
 def kinds_of(given: Sequence[str] | None) -> dict[str, Any] | None:

@@ -8,8 +8,9 @@ in one line that names the column, the value and the fix.
 import operator
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -32,18 +33,36 @@ from jgram.data.observations import check_observations
 __all__ = [
     "EncodedLabels",
     "EncodedReports",
+    "Merge",
     "Missing",
     "check_soft_labels",
     "encode_labels",
     "encode_reports",
     "look_alikes",
+    "merging",
 ]
 
 Missing = Literal["raise", "drop", "keep"]
+Merge = Mapping[Any, Any] | str | None
 
 _MISSING_WORDS = frozenset(["", "na", "n/a", "#n/a", "nan", "nat", "none", "null", "<na>"])
 _MOST_CLASSES = 5000  # a Gram matrix of 200 MB, and minutes for its determinant
 _FEW_RECORDS = 20  # so few may all differ by chance
+_RARE = 5  # times as frequent is the name that one with a wrong letter is meant to be
+_ONE_LETTER, _TWO_LETTERS = 5, 8  # characters of names that may have so many wrong ones
+_MOST_COMPARED = 500  # names
+_SHOWN = 5
+
+
+class Similar(NamedTuple):
+    """Class names that became others, what is said of that, and names nearly equal to others."""
+
+    merged: Mapping[Any, Any] = MappingProxyType({})
+    said: str | None = None
+    names: tuple[Any, ...] = ()
+
+
+NONE_SIMILAR = Similar()
 
 
 @dataclass(frozen=True)
@@ -67,6 +86,7 @@ class EncodedReports:
     classes: tuple[Any, ...]
     rows: np.ndarray
     warnings: tuple[str, ...] = ()
+    similar: Similar = NONE_SIMILAR
 
 
 def encode_labels(
@@ -125,6 +145,7 @@ def encode_reports(
     missing: Missing = "raise",
     abstain: Any = None,
     weights: np.ndarray | None = None,
+    merge: Merge = None,
 ) -> EncodedReports:
     """Several reports of the same records as codes over one common class set.
 
@@ -136,6 +157,7 @@ def encode_reports(
             every record and gives a missing label the code -1, for comparisons pair by pair.
         abstain: The label that says "I do not answer"; see :func:`encode_labels`.
         weights: Frequencies ``[n]``: how many records each one stands for.
+        merge: Labels that become others (:func:`merging`).
 
     Returns:
         Codes int32 ``[n]`` by name, the classes, the rows kept, and warnings.
@@ -163,6 +185,7 @@ def encode_reports(
         abstain=abstain,
         identifiers=classes is not None or num_classes is not None,
         weights=weights,
+        merge=merge,
     )
 
 
@@ -200,39 +223,144 @@ def check_soft_labels(
     return values
 
 
-def look_alikes(names: Iterable[Any], what: str = "classes") -> Iterator[str]:
-    """Warnings of names that a reader takes for one another, or for a missing value.
-
-    Names are compared without case, spaces, invisible characters and Unicode's several ways of
-    writing one character; texts of numbers by the number.
+def look_alikes(names: Iterable[Any], what: str) -> Iterator[str]:
+    """Warnings of names that a reader takes for one another.
 
     Example:
-        >>> list(look_alikes(["1", "1.0"]))
-        ["classes '1' and '1.0' are the same number"]
+        >>> list(look_alikes(["ann", "Ann "], "reports"))
+        ["reports 'ann' and 'Ann ' differ only in case or spaces"]
     """
-    alike: dict[str, str] = {}
+    alike: dict[Any, str] = {}
     for name in names:
-        if not isinstance(name, str):
-            continue
-        if what == "classes" and name.strip().casefold() in _MISSING_WORDS:
-            yield f"{name!r} is read as a class name, not as a missing value"
-        plain = name.strip().casefold()
-        same = unicodedata.normalize("NFKC", plain)
-        same = "".join(" " if c.isspace() else c for c in same if unicodedata.category(c)[0] != "C")
-        same = " ".join(same.split())
-        number = _as_number(same)
-        first = alike.setdefault(same if number is None else repr(number), name)
-        if first == name:
-            continue
-        if first.strip().casefold() == plain:
-            fault = "differ only in case or spaces"
-        elif number is not None:
-            fault = "are the same number"
-        else:
-            fault = "look the same and are written in other characters"
-        # !a where the difference cannot be seen
-        pair = f"{first!a} and {name!a}" if "characters" in fault else f"{first!r} and {name!r}"
-        yield f"{what} {pair} {fault}"
+        first = alike.setdefault(_alike(name), name)
+        if first != name:
+            spell = ascii if _look_the_same(first, name) else repr
+            how = "look the same" if spell is ascii else "differ only in case or spaces"
+            yield f"{what} {spell(first)} and {spell(name)} {how}"
+
+
+def merging(counts: Mapping[Any, float | int], merge: Merge, kept: Any = None) -> Similar:
+    """Which class names become others, and what to say of names that are nearly equal.
+
+    Names are nearly equal that differ in case, spaces, invisible characters, Unicode's several ways
+    of writing one character, or the writing of a number; and where one is a fifth as frequent or
+    less, in one letter of five or two of eight, the first letter and all digits being the same.
+
+    Args:
+        counts: Records of every name.
+        merge: ``None`` merges nothing; ``"auto"`` what differs in one letter at most from one more
+            frequent name; names to names what it says.
+        kept: Names that ``"auto"`` leaves as they are, if there are any.
+
+    Raises:
+        ValueError: Another ``merge``, of names that do not occur, or of one into a merged one.
+
+    Example:
+        >>> merging({"Building": 90, "building ": 7, "Bulding": 3, "Road": 80}, "auto").merged
+        {'building ': 'Building', 'Bulding': 'Building'}
+        >>> merging({"low": 5, "Low": 1}, None).said
+        "class names are nearly equal: 'Low' (1) beside 'low' (5)"
+    """
+    if isinstance(merge, Mapping):
+        names = {str(name): name for name in counts}
+        found = {names.get(str(a), a): names.get(str(b), b) for a, b in merge.items()}
+        if lost := next((name for name in found.values() if name in found), None):
+            raise ValueError(f"merge: expected names to stay, got {show(lost)} merged itself")
+        if found and not set(found) & set(counts):
+            first = next(iter(found))
+            hint = did_you_mean(first, counts, f"there are {listing(counts)}")
+            raise ValueError(f"merge: expected names of classes, got {show(first)}: {hint}")
+        found = {name: other for name, other in found.items() if name in counts}
+        said = f"class names are merged: {_pairs(found, counts, 'into')}" if found else None
+        return Similar(found, said)
+    if merge not in (None, "auto"):
+        raise ValueError(f"merge: expected 'auto' or names by name, got {show(merge)}")
+    sure, others = _near_equal(counts)
+    if merge == "auto":
+        listed = set() if kept is None else set(kept)
+        others |= {name: other for name, other in sure.items() if name in listed}
+        sure = {name: other for name, other in sure.items() if name not in listed}
+        said = [f"class names are merged: {_pairs(sure, counts, 'into')}"] if sure else []
+        said += [f"nearly equal and not merged: {_pairs(others, counts)}"] if others else []
+        return Similar(sure, "; ".join(said) or None, tuple(others))
+    others = sure | others
+    said = f"class names are nearly equal: {_pairs(others, counts)}" if others else None
+    return Similar({}, said, tuple(others))
+
+
+def _pairs(
+    names: Mapping[Any, Any], counts: Mapping[Any, float | int], word: str = "beside"
+) -> str:
+    """Names and those they are taken for, with their records."""
+    groups: dict[Any, list[Any]] = {}
+    for name, other in names.items():
+        groups.setdefault(other, []).append(name)
+    said = []
+    for other, group in groups.items():
+        spell = ascii if any(_look_the_same(name, other) for name in group) else repr
+        shown = [f"{spell(name)} ({counts.get(name, 0):g})" for name in (*group, other)]
+        said.append(f"{', '.join(shown[:-1])} {word} {shown[-1]}")
+    more = [f"and {len(said) - _SHOWN} more"] if len(said) > _SHOWN else []
+    return "; ".join([*said[:_SHOWN], *more])
+
+
+def _look_the_same(name: Any, other: Any) -> bool:
+    """Whether two names differ, and in nothing that can be seen."""
+    texts = isinstance(name, str) and isinstance(other, str) and _alike(name) == _alike(other)
+    return texts and name.strip().casefold() != other.strip().casefold()
+
+
+def _near_equal(counts: Mapping[Any, float | int]) -> tuple[dict[Any, Any], dict[Any, Any]]:
+    """Names and the more frequent ones they are surely meant to be, and perhaps."""
+    names = sorted((x for x in counts if isinstance(x, str)), key=lambda x: -counts[x])
+    heads: dict[Any, str] = {}
+    sure = {x: head for x in names if (head := heads.setdefault(_alike(x), x)) != x}
+    total = dict(counts)
+    for name, head in sure.items():
+        total[head] += counts[name]
+    perhaps, compared = {}, [*heads.values()] if len(heads) <= _MOST_COMPARED else []
+    for name in compared:
+        near = [
+            (wrong, other)
+            for other in compared
+            if _RARE * total[name] <= total[other] and (wrong := _wrong_letters(name, other))
+        ]
+        if near:
+            wrong, other = min(near, key=lambda one: one[0])
+            (sure if wrong == len(near) == 1 else perhaps)[name] = other
+    return {name: sure.get(other, other) for name, other in sure.items()}, perhaps
+
+
+def _wrong_letters(name: str, other: str) -> int | None:
+    """In how many letters a name is another one with faults, 1 or 2, if it may be."""
+    a, b = _alike(name), _alike(other)
+    size = min(len(a), len(b)) if isinstance(a, str) and isinstance(b, str) else 0
+    allowed = (size >= _ONE_LETTER) + (size >= _TWO_LETTERS)
+    if abs(len(a) - len(b)) > allowed or not allowed or a[0] != b[0]:
+        return None
+    if [x for x in a if x.isdigit()] != [x for x in b if x.isdigit()]:
+        return None
+    lines = [list(range(len(b) + 1))]
+    for i, x in enumerate(a):
+        line = [i + 1]
+        for j, y in enumerate(b):
+            least = min(lines[i][j + 1] + 1, line[j] + 1, lines[i][j] + (x != y))
+            if i and j and a[i - 1] == y and x == b[j - 1]:  # two changed places
+                least = min(least, lines[i - 1][j - 1] + 1)
+            line.append(least)
+        lines.append(line)
+    return lines[-1][-1] if lines[-1][-1] <= allowed else None
+
+
+def _alike(name: Any) -> Any:
+    """What names have in common that a reader takes for one another."""
+    if not isinstance(name, str):
+        return (name,)
+    same = unicodedata.normalize("NFKC", name.strip().casefold())
+    same = "".join(" " if c.isspace() else c for c in same if unicodedata.category(c)[0] != "C")
+    same = " ".join(same.split())
+    number = _as_number(same)
+    return same if number is None else number
 
 
 def _as_number(text: str) -> float | None:
@@ -255,6 +383,7 @@ def _encode(
     abstain: Any,
     identifiers: bool = True,
     weights: np.ndarray | None = None,
+    merge: Merge = None,
 ) -> EncodedReports:
     """Codes of all reports; columns that can only be identifiers are refused unless allowed."""
     if missing not in get_args(Missing):
@@ -270,6 +399,10 @@ def _encode(
         _refuse_unlike_labels(labels)
         if missing == "drop":
             keep &= labels.present
+    counts = _counts(columns.values(), weights)
+    similar = merging(counts, merge, classes)
+    if similar.merged:
+        columns = {name: _renamed(labels, similar.merged) for name, labels in columns.items()}
     used = [labels for labels in columns.values() if labels.values.size]
     if not (keep.any() and used):
         raise ValueError(f"{', '.join(columns)}: every one of the {n} records lacks a label")
@@ -292,8 +425,34 @@ def _encode(
         _refuse_unknown(labels, code_of, classes is not None)
         places = [code_of[label] for label in labels.factors[0]]
         codes[name] = np.array([*places, -1], np.int32)[labels.codes[keep]]
-    warnings = (*look_alikes(order), *look_alikes(codes, "reports"))
-    return EncodedReports(codes, order, np.flatnonzero(keep), warnings)
+    warnings = [similar.said] if similar.said else []
+    warnings += [
+        f"{name!r} is read as a class name, not as a missing value"
+        for name in order
+        if isinstance(name, str) and name.strip().casefold() in _MISSING_WORDS
+    ]
+    warnings += look_alikes(codes, "reports")
+    return EncodedReports(codes, order, np.flatnonzero(keep), tuple(warnings), similar)
+
+
+def _counts(columns: Iterable[Column], weights: np.ndarray | None) -> dict[Any, float]:
+    """How many records have each label, in all columns together."""
+    counts: dict[Any, float] = {}
+    for labels in columns:
+        names, inverse = labels.factors
+        copies = None if weights is None else weights[labels.present]
+        for name, count in zip(names, np.bincount(inverse, copies, len(names)), strict=True):
+            counts[name] = counts.get(name, 0) + float(count)
+    return counts
+
+
+def _renamed(labels: Column, names: Mapping[Any, Any]) -> Column:
+    """The column with some labels for others."""
+    found = Column.of_codes(
+        labels.name, [names.get(name, name) for name in labels.factors[0]], labels.codes
+    )
+    declared = dict.fromkeys(names.get(name, name) for name in labels.declared)
+    return replace(found, declared=tuple(declared), rows=labels.rows)
 
 
 def _class_order(

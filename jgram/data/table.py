@@ -146,8 +146,8 @@ def prepare_table(
     for label, given in columns.items():
         if asked.get(label) == "ignore":
             continue
-        kind = "block" if given.is_block else asked.get(label) or _kind(given)
-        reason = _reason(given, kind, asked=label in asked, alone=len(columns) == 1)
+        kind = "block" if given.is_block else asked.get(label) or column_kind(given)
+        reason = why_left_out(given, kind, asked=label in asked, alone=len(columns) == 1)
         if kind == "text" and embedded and label not in asked:
             reason = "is text, beside an embedding (kinds={...: 'text'} reads it too)"
         if reason is not None:
@@ -188,7 +188,8 @@ def _checked_kinds(kinds: Mapping[str, str], columns: Mapping[str, Any]) -> dict
     return dict(kinds)
 
 
-def _kind(given: Column) -> str:
+def column_kind(given: Column) -> str:
+    """What a column is taken for: ``number``, ``category`` or ``text``."""
     if given.measured:
         return "number"
     return "text" if is_text(given) else "category"
@@ -205,7 +206,7 @@ def is_text(given: Column) -> bool:
     return 2 * len(distinct) > n > _FEW_RECORDS and float(np.mean(words)) > 3
 
 
-def _reason(given: Column, kind: str, *, asked: bool, alone: bool) -> str | None:
+def why_left_out(given: Column, kind: str, *, asked: bool, alone: bool) -> str | None:
     """Why a column is left out, if it is."""
     if kind == "block":
         return None if given.part_names else "has no columns"

@@ -88,7 +88,7 @@ def find_written(texts: Sequence[str]) -> tuple[Written | None, str | None, str]
     ]
     money = unit not in ("", "%", "‰")  # 5 beside 12 € is money; 0.3 beside 12 % is who knows what
     alike = {x: one for x, one in parts.items() if one.unit == unit or (money and not one.unit)}
-    fitting = {way: {x for x, one in alike.items() if _fits(one.body, *way)} for way in _WAYS}
+    fitting = {way: [x for x, one in alike.items() if _fits(one.body, *way)] for way in _WAYS}
     most = max(map(len, fitting.values()))
     if not any(one.marked for one in alike.values()) or len(said) - most > max(
         len(said) > _FEW, _FAULTS * len(said)
@@ -96,7 +96,8 @@ def find_written(texts: Sequence[str]) -> tuple[Written | None, str | None, str]
         return None, None, ""
     best = [way for way in _WAYS if len(fitting[way]) == most]
     example = max(fitting[best[0]], key=lambda text: (parts[text].marked, len(text)))
-    if odd := next((text for text in said if text not in fitting[best[0]]), None):
+    fits = set(fitting[best[0]])
+    if odd := next((text for text in said if text not in fits), None):
         if not unit and odd not in parts and all(map(is_plain, fitting[best[0]])):
             return None, None, ""  # codes, such as 250.1 and V57
         return None, odd, f"it is not written as the others are, {example!r}{_ODD}"
