@@ -39,6 +39,7 @@ class Retention(NamedTuple):
     estimable: Bool[Array, "..."]
 
 
+@jax.jit  # one program: outside of another, every step of it would be one
 def sign_test(
     differences: Float[ArrayLike, " n"],
     weights: Num[ArrayLike, " n"] | None = None,

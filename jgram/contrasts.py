@@ -200,7 +200,7 @@ def together(found: Any, *figures: Any) -> list[Any]:
 
 
 def _products(observed, z, weights, groups) -> Products:
-    columns, spread, product = _kernel_pass(observed, z, weights)
+    columns, squares, spread, product = _kernel_pass(observed, z, weights)
     inside = None
     if groups is not None:
         groups = np.unique(np.asarray(groups), return_inverse=True)[1]
@@ -208,15 +208,16 @@ def _products(observed, z, weights, groups) -> Products:
             raise ValueError("expected at least two groups, got all records in one; leave it out")
         inside = _split(_within(observed, columns, groups), z)
         groups = jnp.asarray(groups)
-    return Products(z, weights, observed.squares, spread, product, groups, inside)
+    return Products(z, weights, squares, spread, product, groups, inside)
 
 
 @jax.jit  # one program: outside of another, every step of it would be one
 def _kernel_pass(observed, z, weights):
     columns = weights[:, None] * jnp.moveaxis(z, 0, 1).reshape(z.shape[1], -1)
     found = observed.kernel_pass(jnp.concatenate([weights[:, None], columns], 1), weights=weights)
-    rows, product = found.product[:, 0], _split(found.product[:, 1:], z)
-    return columns, mean_square(observed.squares, weights, rows, found.squared_norm), product
+    rows, squares = found.product[:, 0], observed.squares
+    spread = mean_square(squares, weights, rows, found.squared_norm)
+    return columns, squares, spread, _split(found.product[:, 1:], z)
 
 
 def _split(product, z):
@@ -287,8 +288,7 @@ def payoffs(
     """
     z = report_matrices(observed, reports, num_classes)
     found = _products(observed, z, _present(z, weights), groups)
-    paid = payoffs_of_pairs(found, np.arange(len(z))[None])
-    return jax.tree.map(lambda part: part[0], paid)
+    return _first(payoffs_of_pairs(found, np.arange(len(z))[None]))
 
 
 def pair_payoffs(
@@ -812,10 +812,16 @@ def report_matrices(observed: Observed, reports: Any, num_classes: int | None) -
     return reports
 
 
+@jax.jit
 def _present(z, weights):
     """Frequencies of the records that every report labels."""
     labelled = jnp.all(jnp.sum(z, axis=2) > 0, axis=0).astype(z.dtype)
     return labelled if weights is None else labelled * jnp.asarray(weights, z.dtype)
+
+
+@jax.jit
+def _first(paid):
+    return jax.tree.map(lambda part: part[0], paid)
 
 
 def _symmetric(matrix):

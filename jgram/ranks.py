@@ -61,6 +61,7 @@ class Ranks(NamedTuple):
     foremost: Bool[Array, " k"]
 
 
+@jax.jit
 def ranks_left(better: Bool[ArrayLike, "k k"], noise: Bool[ArrayLike, " k"]) -> Ranks:
     """:class:`Ranks`, where report ``i`` is better than report ``j`` as ``better[i, j]`` says.
 

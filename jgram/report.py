@@ -1209,7 +1209,7 @@ def _ranking(
         ),
         key=lambda pair: sorted((place[pair.better], place[pair.worse])),
     )
-    ranks = ranks_left(_told(pairs, names), ranked.noise)
+    ranks = jax.device_get(ranks_left(_told(pairs, names), ranked.noise))
     known = _accuracies(judged)
     reports = tuple(
         replace(_ranked(judged, ranked, published[i], ranks, i), **known[i]) for i in order
