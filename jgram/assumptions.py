@@ -29,14 +29,13 @@ from collections.abc import Sequence
 from math import sqrt
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 from scipy.special import gammaincc
 
 from jgram.arrays import Bool, Float, Int
 from jgram.comparisons import holm, mean_covariance
 from jgram.contrasts import Payoffs
-from jgram.observed import Observed
+from jgram.observed import Observed, block
 
 __all__ = [
     "Disagreement",
@@ -154,7 +153,7 @@ def instruments(
     """
     rows = _spread(weights, MOST_TESTED)
     marks = _spread(weights, LANDMARKS)
-    held = np.asarray(_block(observed, np.concatenate([rows, marks]), marks), np.float64)
+    held = np.asarray(block(observed, np.concatenate([rows, marks]), marks), np.float64)
     held, between = held[: len(rows)], held[len(rows) :]
     w = weights[rows] / weights[rows].sum()
     level = w @ held
@@ -165,11 +164,6 @@ def instruments(
     vectors = (vectors[:, kept] / values[kept])[:, -count:]
     found = (held - held.mean(axis=1, keepdims=True)) @ vectors
     return rows, found / np.maximum(np.sqrt(w @ found**2), 1e-300)
-
-
-@jax.jit  # one program: outside of another, every step of it would be one
-def _block(observed, rows, marks):
-    return observed.block(rows, marks)
 
 
 def _spread(weights: np.ndarray, count: int) -> np.ndarray:

@@ -164,14 +164,14 @@ def normal_quantile(confidence: float) -> float:
 
 def student_quantile(
     quantile: Float[ArrayLike, "..."] | float, degrees: Float[ArrayLike, "..."] | int
-) -> Float[Array, "..."]:
+) -> Any:
     """Student's quantile where the normal one is ``quantile``: Cornish and Fisher's expansion.
 
     Example:
         >>> round(float(student_quantile(1.96, 15)), 2)
         2.13
     """
-    z, degrees = jnp.asarray(quantile), jnp.asarray(degrees)
+    z: Any = quantile  # numbers, of NumPy or of JAX
     second = (5 * z**5 + 16 * z**3 + 3 * z) / (96 * degrees**2)
     return z + (z**3 + z) / (4 * degrees) + second
 

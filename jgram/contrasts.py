@@ -220,6 +220,7 @@ def _kernel_pass(observed, z, weights):
     return columns, squares, spread, _split(found.product[:, 1:], z)
 
 
+@jax.jit
 def _split(product, z):
     """What a kernel pass found for each of the reports."""
     k, n, d = z.shape
@@ -505,9 +506,12 @@ def _within(observed, columns, groups):
     order = np.argsort(groups, kind="stable")
     starts = np.searchsorted(groups[order], groups[order])
     last = starts + np.bincount(groups)[groups[order]] - 1
-    place = np.arange(len(order)) - starts
-    order, starts, last = jnp.asarray(order), jnp.asarray(starts), jnp.asarray(last)
+    most = int(np.bincount(groups).max())
+    return _in_groups(observed, columns, order, starts, last, most=most)
 
+
+@partial(jax.jit, static_argnames="most")
+def _in_groups(observed, columns, order, starts, last, *, most):
     def entry(pair):
         return observed.block(pair[0][None], pair[1][None])[0, 0]
 
@@ -517,7 +521,7 @@ def _within(observed, columns, groups):
         found = jnp.where(starts + shift <= last, found, 0.0)
         return total + found[:, None] * columns[other]
 
-    total = jax.lax.fori_loop(0, int(place.max()) + 1, add, jnp.zeros_like(columns))
+    total = jax.lax.fori_loop(0, most, add, jnp.zeros_like(columns))
     return jnp.zeros_like(columns).at[order].set(total)
 
 

@@ -17,12 +17,13 @@ they say nearly the same, and freely fitted weights with opposite signs rank wor
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from jgram.arrays import Float, Int, Num
-from jgram.observed import Codes, Observed
+from jgram.observed import Codes, Observed, block
 
 __all__ = ["Prediction", "predict_left_out"]
 
@@ -77,7 +78,7 @@ def predict_left_out(
     if isinstance(observed, Codes) and observed.num_outcomes <= EXACT:
         basis = _basis(np.asarray(observed.coordinates(), np.float64), w)
     elif weights is None:
-        basis = _kernel_basis(observed.block, n)
+        basis = _kernel_basis(partial(block, observed), n)
     else:
         raise ValueError(f"weights: expected at most {EXACT} outcomes, got other observations")
     predictions = [_left_out(basis, z, w), _scaled(_vote(observed, z, w), z, w)]
@@ -110,10 +111,10 @@ def _basis(features: np.ndarray, w: np.ndarray) -> _Basis:
     return _Basis(centred @ vectors[:, kept] / np.sqrt(squares), squares)
 
 
-def _kernel_basis(block: Callable[[Any, Any], Any], n: int) -> _Basis:
+def _kernel_basis(between: Callable[[Any, Any], Any], n: int) -> _Basis:
     """Of the doubly centred kernel matrix, or of its projection on landmarks."""
     if n <= EXACT:
-        kernel = np.asarray(block(np.arange(n), np.arange(n)), np.float64)
+        kernel = np.asarray(between(np.arange(n), np.arange(n)), np.float64)
         centred = kernel - kernel.mean(axis=0)
         centred -= centred.mean(axis=1, keepdims=True)
         values, vectors = np.linalg.eigh((centred + centred.T) / 2)
@@ -121,9 +122,9 @@ def _kernel_basis(block: Callable[[Any, Any], Any], n: int) -> _Basis:
         return _Basis(vectors[:, kept], values[kept])
     # Seeded, and blind to the labels: no record chooses who judges it.
     landmarks = np.sort(np.random.default_rng(0).choice(n, LANDMARKS, replace=False))
-    values, vectors = np.linalg.eigh(np.asarray(block(landmarks, landmarks), np.float64))
+    values, vectors = np.linalg.eigh(np.asarray(between(landmarks, landmarks), np.float64))
     kept = values > 1e-6 * values[-1]
-    across = np.asarray(block(np.arange(n), landmarks), np.float64)
+    across = np.asarray(between(np.arange(n), landmarks), np.float64)
     return _basis(across @ (vectors[:, kept] / np.sqrt(values[kept])), np.ones(n))
 
 

@@ -22,7 +22,16 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
-from jgram.arrays import HIGHEST, Array, Float, is_concrete, pytree, report_matrix
+from jgram.arrays import (
+    HIGHEST,
+    Array,
+    ArrayLike,
+    Float,
+    Int,
+    is_concrete,
+    pytree,
+    report_matrix,
+)
 from jgram.determinant import (
     Elimination,
     eliminate_gram,
@@ -35,7 +44,17 @@ from jgram.determinant import (
 from jgram.kernels import Delta, Kernel, resolve
 from jgram.ring import flat_mesh, place, ring_gram, ring_pass
 
-__all__ = ["Codes", "Features", "Frame", "KernelPass", "Mapped", "Observed", "Pairs", "observe"]
+__all__ = [
+    "Codes",
+    "Features",
+    "Frame",
+    "KernelPass",
+    "Mapped",
+    "Observed",
+    "Pairs",
+    "block",
+    "observe",
+]
 
 MOST_CELLS = 1 << 28  # of a table, some gigabytes
 KEPT = 1 << 26  # numbers of features that are kept, half a gigabyte of float64
@@ -518,6 +537,12 @@ def observe(
         return Pairs(points, resolved, block_size)
     devices = flat_mesh(mesh)
     return Pairs(place(devices, points), resolved, block_size, devices)
+
+
+@jax.jit  # one program: outside of another, every step of it would be one
+def block(observed: Any, first: Int[ArrayLike, " a"], second: Int[ArrayLike, " b"]) -> Array:
+    """The kernel between two sets of records ``[a, b]``, given by their indices."""
+    return observed.block(first, second)
 
 
 def countable(weights: Any) -> Array:
