@@ -235,17 +235,18 @@ def coverage(names: list[str]) -> dict[str, Any]:
     Chosen are the narrowest intervals that hold for 93% of all annotators of the other crowds and
     for 85% of each of them; ``pooled`` leaves out the second condition.
     """
-    grid = [(w, s, m) for w in (0.05, 0.15, 0.3) for s in (0.3, 0.4, 0.5, 0.6) for m in (3, 10, 30)]
+    shared = 0.25, 0.5, 1.0
+    grid = [(r, u, m) for r in shared for u in (0.0, 0.15, 0.3, 0.45) for m in (3, 10, 30)]
     hits, widths, sizes = ({} for _ in range(3))
     for name in names:
         answers, truth = crowd(name)
         true = truths(answers, truth)
-        for wary in (0.05, 0.15, 0.3):
-            found = fit_crowd(answers, correlation=wary)
+        for rho in shared:
+            found = fit_crowd(answers, correlation=rho)
             kept = (found.answers >= LEAST) & (true["known"] > 0)
             sizes[name] = int(kept.sum())
-            for setting in (one for one in grid if one[0] == wary):
-                held = accuracies(found, Z, shared=setting[1], most_worth=float(setting[2]))
+            for setting in (one for one in grid if one[0] == rho):
+                held = accuracies(found, Z, unseen=setting[1], most_worth=float(setting[2]))
                 inside = (held.low <= true["accuracy"]) & (true["accuracy"] <= held.high)
                 hits[name, setting] = int(inside[kept].sum())
                 widths[name, setting] = float((held.high - held.low)[kept].mean())
@@ -270,7 +271,7 @@ def coverage(names: list[str]) -> dict[str, Any]:
             "pooled": share(pooled, [name]),
             "left_out": share(every, [name]),
             "width": widths[name, every],
-            "shipped": share((0.15, 0.5, 10), [name]),
+            "shipped": share((0.5, 0.3, 10), [name]),
             "annotators": sizes[name],
         }
     total = sum(sizes.values())

@@ -24,9 +24,10 @@ from jgram.annotators.posterior import (
     cavities,
     cross_fit,
     fit,
-    item_weights,
     majority,
     posteriors,
+    power,
+    tempered,
 )
 from jgram.annotators.ranking import _reliability
 from tests.refusals import refused
@@ -80,7 +81,7 @@ def fitted(answers, weight=None, **options):
 def test_posterior_and_cavity_equal_bayes_rule_in_plain_loops():
     matrix, _ = crowd(0, symmetric([0.9, 0.7, 0.6, 0.8], 3), items=12, each=8)
     answers = answers_from_matrix(matrix, num_classes=3)
-    weight = item_weights(answers.item, 12, 0.15)
+    weight = power(np.bincount(answers.item, minlength=12), 0.15)
     model, q, rows, weight = fitted(answers, weight)
     cavity = np.asarray(cavities(model, q, rows, weight))
     prior, channel = np.exp(model.log_prior), np.exp(model.log_channels)
@@ -194,41 +195,84 @@ def test_readings_equal_their_definitions():
     scores, votes = reading.log_scores(found, Z), np.zeros((80, 3))
     np.add.at(votes, (answers.item, answers.label), 1)
     judged = votes.sum(axis=1)[answers.item] > 1
-    means, values, agreement = [], [], []
+    ratio = found.cavity / ((found.cavity[judged].sum(axis=0) + 1) / (judged.sum() + 3))
+    means, values, weights, agreement = [], [], [], []
     for a in range(4):
         own = np.flatnonzero((answers.annotator == a) & judged)
-        p = found.cavity[own, answers.label[own]]
+        p = ratio[own, answers.label[own]] / ratio[own].sum(axis=1)
         values.append(np.log(np.maximum(p, 0.05)))
-        means.append(values[-1].mean())
+        weights.append(ratio[own].mean(axis=1))
+        means.append(np.average(values[-1], weights=weights[-1]))
         others = votes[answers.item[own], answers.label[own]] - 1
         agreement.append((others / (votes.sum(axis=1)[answers.item[own]] - 1)).mean())
     for a in range(4):
-        n = len(values[a])
-        expected = (values[a].sum() + 2 * np.mean(means)) / (n + 2)
+        n = weights[a].sum() ** 2 / (weights[a] ** 2).sum()
+        expected = (n * means[a] + 2 * np.mean(means)) / (n + 2)
         assert scores.value[a] == pytest.approx(expected, abs=1e-5)
     np.testing.assert_allclose(reading.agreements(found), agreement, atol=1e-6)
-    channel, _ = reading.confusions(found)
+    channel = reading.confusions(found)[0][0]
     det = np.abs(np.linalg.det(channel)) ** 0.5
     np.testing.assert_allclose(reading.determinants(found, Z).value, det, rtol=1e-9)
 
 
-def test_accuracy_intervals_hold_the_allowance_for_shared_errors():
-    found = reading.fit_crowd(asked(crowd(8, symmetric([0.9, 0.8, 0.7, 0.6], 2), items=80)[0], 2))
-    held, wider = reading.accuracies(found, Z, shared=0.0), reading.accuracies(found, Z)
-    for part in (held.low, held.value, held.high):
-        assert ((part > 0) & (part < 1)).all()
-    half, own = (special.logit(part.high) - special.logit(part.value) for part in (wider, held))
-    np.testing.assert_allclose(half**2 - own**2, (Z / 2) ** 2)
-    np.testing.assert_allclose(wider.value, held.value)
+def test_intervals_hold_the_allowance_for_shared_errors():
+    answers = asked(crowd(8, symmetric([0.9, 0.8, 0.7, 0.6], 2), items=80)[0], 2)
+    found = reading.fit_crowd(answers)
+    half = 0.5 / found.answers
+    for read in (reading.accuracies, reading.balanced_accuracies):
+        held, wider = read(found, Z, unseen=0.0), read(found, Z)
+        np.testing.assert_allclose(wider.value, held.value)
+        for part in (held.low, held.value, held.high):
+            assert ((part > 0) & (part < 1)).all()
+        far, own = (special.logit(part.low + half) for part in (wider, held))
+        middle = special.logit(held.value)
+        np.testing.assert_allclose((middle - far) ** 2 - (middle - own) ** 2, (0.3 * Z) ** 2)
+        # what the readings at less and at more shared errors leave between them
+        ends = [
+            special.logit(read(reading.fit_crowd(answers, correlation=rho), Z).value)
+            for rho in (0.2, 1.25)
+        ]
+        alone = read(found._replace(allowance=0.0), Z, unseen=0.0)
+        shared = (middle - own) ** 2 - (middle - special.logit(alone.low + half)) ** 2
+        np.testing.assert_allclose(np.sqrt(shared), Z * (ends[0] - ends[1]) / 2, rtol=0.15)
+
+
+def test_a_perfect_record_is_inside_and_an_unused_label_may_tell_nothing():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 2, 60)
+    wrong = rng.random((60, 6)) < [0, 0, 0.03, 0.03, 0.03, 0.03]
+    matrix = np.where(wrong, 1 - truth[:, None], truth[:, None])
+    matrix[15:, 0] = -1
+    matrix[(truth == 1).nonzero()[0], 1] = -1
+    found = reading.fit_crowd(asked(matrix, 2))
+    assert reading.accuracies(found, Z).high[0] == 1.0
+    assert reading.determinants(found, Z).low[1] == 0.0 < reading.determinants(found, Z).low[2]
 
 
 def test_accuracy_and_determinant_find_what_was_planted():
     accuracy = np.array([0.95, 0.9, 0.8, 0.7, 0.6])
-    found = reading.fit_crowd(asked(crowd(9, symmetric(accuracy, 3), items=3000)[0], 3))
-    held, kept = reading.accuracies(found, Z), reading.determinants(found, Z).value
-    assert ((held.low < accuracy) & (accuracy < held.high)).all()
-    np.testing.assert_allclose(kept, (3 * accuracy - 1) / 2, atol=0.05)
-    assert (np.diff(reading.log_scores(found, Z).value) < 0).all()
+    answers = asked(crowd(9, symmetric(accuracy, 3), items=3000)[0], 3)
+    for correlation, within in ((0.0, 0.05), (reading.CORRELATION, 0.35)):
+        found = reading.fit_crowd(answers, correlation=correlation)
+        held, kept = reading.accuracies(found, Z), reading.determinants(found, Z)
+        planted = (3 * accuracy - 1) / 2
+        assert ((held.low < accuracy) & (accuracy < held.high)).all()
+        np.testing.assert_allclose(kept.value, planted, atol=within)
+        assert (np.diff(reading.log_scores(found, Z).value) < 0).all()
+    assert ((kept.low < planted) & (planted < kept.high)).all()
+
+
+def test_answers_of_an_item_are_worth_two_people_at_most():
+    np.testing.assert_allclose(
+        power(np.array([0, 1, 2, 9]), 0.5) * [0, 1, 2, 9], [0, 1, 4 / 3, 1.8]
+    )
+    q = np.array([[0.9, 0.1], [0.5, 0.5]])
+    expected = [[0.3, 0.1], [1.0, 2.0]] / np.array([[0.4], [3.0]])
+    evidence = np.log([[1.0, 1.0], [1.0, 2.0]])
+    np.testing.assert_allclose(
+        tempered(q, np.array([0.5, 0.5]), evidence)[0], [0.75, 0.25], rtol=1e-5
+    )
+    np.testing.assert_allclose(tempered(q, np.array([0.5, 0.5]), evidence), expected, rtol=1e-5)
 
 
 def test_determinant_error_is_the_spread_over_crowds():
@@ -613,14 +657,12 @@ def test_readings_are_drawn_with_intervals_and_names_as_they_are():
 
 
 def test_no_constant_annotator_stands_above_an_informative_one():
-    """Models that answer one word: accuracy flatters them, balanced accuracy does not."""
+    """Models that answer one word: accuracy flatters them, readings of every class alike do not."""
     rng = np.random.default_rng(0)
     truth = np.where(rng.random(600) < 0.8, 0, rng.integers(1, 3, 600))
     said = [np.where(rng.random(600) < e, rng.integers(0, 3, 600), truth) for e in (0.2, 0.3, 0.4)]
     answers = np.stack([*said, np.zeros(600, int), np.ones(600, int)], axis=1)
     found = rank_annotators(answers)
-    assert found.by == "balanced"
+    assert found.by == "log_score"
     assert [one.name for one in found.annotators][:3] == [0, 1, 2]
     assert rank_annotators(answers, by="accuracy").annotators[-1].name in (3, 4)
-    alike = rank_annotators(np.stack(said, axis=1))
-    assert (alike.by, alike.findings[0].name) == ("log_score", "reading")

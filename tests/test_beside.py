@@ -67,7 +67,7 @@ def test_observations_put_shared_errors_right_and_say_how_many_are_left():
         before, after = infer_labels(answers), infer_labels(answers, y)
         was, believed = wrong(before, truth)
         now, expected = wrong(after, truth)
-        assert was > 1.8 * believed  # sure of errors that are shared
+        assert abs(was - believed) < 0.05  # answers that share errors count as two at most
         assert now < was / 1.5
         assert 0.66 < expected / now < 1.5
 

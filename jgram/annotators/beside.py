@@ -31,8 +31,8 @@ import numpy as np
 from scipy.special import softmax
 
 from jgram.annotators.answers import Answers
-from jgram.annotators.posterior import fit, item_weights, majority, posteriors
-from jgram.annotators.readings import WARY, Crowd, Estimates, fit_crowd
+from jgram.annotators.posterior import fit, majority, posteriors, power, tempered
+from jgram.annotators.readings import CORRELATION, Crowd, Estimates, fit_crowd
 from jgram.arrays import float64
 from jgram.binding import bind_observations, input_finding
 from jgram.data.columns import Column, column, did_you_mean, read_table, show, take
@@ -41,7 +41,8 @@ from jgram.left_out import predict_left_out
 
 __all__ = ["Beside", "Gold", "by_item", "gold_accuracies", "judge_beside", "to_check"]
 
-CORRELATIONS = (WARY, 0.2, 0.3, 0.45, 0.7, 1.0)
+CORRELATIONS = (0.15, 0.2, 0.3, 0.45, 0.7, 1.0)
+BY_GOLD = (CORRELATION, 0.0, 0.05, 0.15, 0.3, 0.75, 1.0, 1.5, 2.5)
 ROUNDS = 3
 ENOUGH = 20  # items with gold that outweigh the observations
 POWERS = np.geomspace(0.25, 2.0, 43)
@@ -124,13 +125,20 @@ def judge_beside(
         if gold is None and not used:
             return Beside(crowd, crowd.posterior, known, picked, tuple(findings))
     correlation, before = weighed or _likeliest(answers, said, told, known)
-    crowd = fit_crowd(answers, incentive=incentive, correlation=correlation, evidence=said + told)
-    before, power = _tempered(before, known)
-    posterior = softmax(power * np.log(np.maximum(crowd.posterior, 1e-30)) + told, axis=1)
+    crowd = fit_crowd(
+        answers,
+        incentive=incentive,
+        correlation=correlation,
+        fitted=correlation if weighed else 0.0,
+        evidence=said + told,
+    )
+    before, t = _tempered(before, known)
+    posterior = softmax(t * np.log(np.maximum(crowd.posterior, 1e-30)) + told, axis=1)
     judged = crowd.judged | (known >= 0)[crowd.item]
     crowd = crowd._replace(
         posterior=posterior,
         judged=judged,
+        allowance=float((1.0 + (known >= 0).sum() / ENOUGH) ** -0.5),
         answers=np.bincount(crowd.annotator, judged, len(answers.annotators)),
     )
     findings += [_of_correlation(correlation)]
@@ -221,13 +229,17 @@ def _likeliest(
     """``rho``, and the posteriors without gold under it."""
     rows: Any = tuple(map(jnp.asarray, (answers.item, answers.annotator, answers.label)))
     items, d = said.shape
+    size = np.bincount(answers.item[answers.label < d], minlength=items)
     start, ones = majority(rows[0], rows[2], items, d), jnp.ones(items)
     gold, best = np.flatnonzero(known >= 0), (-np.inf, 0.0, said)
-    for correlation in CORRELATIONS:
-        weight = item_weights(rows[0], items, correlation)
-        options = {"m": len(answers.annotators), "classes": d}
-        model, _ = fit(start, rows, weight, ones, evidence=jnp.asarray(said + told), **options)
-        alone = np.asarray(posteriors(model, rows, weight), np.float64)
+    heard, model = said.any(), None
+    for correlation in CORRELATIONS if heard else BY_GOLD:
+        weight = power(size, correlation if heard else 0.0)
+        if heard or model is None:
+            options = {"m": len(answers.annotators), "classes": d}
+            model, _ = fit(start, rows, weight, ones, evidence=jnp.asarray(said + told), **options)
+        alone = posteriors(model, rows, jnp.asarray(weight))
+        alone = np.asarray(tempered(alone, power(size, correlation) / weight), np.float64)
         without = alone * np.exp(said)
         total = without.sum(axis=1, keepdims=True)
         without /= total
@@ -246,12 +258,12 @@ def _tempered(before: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, float]
         return before, 1.0
     logs, said = np.log(np.maximum(before[gold], 1e-30)), known[gold]
 
-    def value(power: float) -> float:
-        right = softmax(power * logs, axis=1)[np.arange(len(gold)), said]
-        return float(np.log(np.maximum(right, 1e-6)).sum() - 2.0 * np.log(power) ** 2)
+    def value(t: float) -> float:
+        right = softmax(t * logs, axis=1)[np.arange(len(gold)), said]
+        return float(np.log(np.maximum(right, 1e-6)).sum() - 2.0 * np.log(t) ** 2)
 
-    power = float(max(POWERS, key=value))
-    return softmax(power * np.log(np.maximum(before, 1e-30)), axis=1), power
+    t = float(max(POWERS, key=value))
+    return softmax(t * np.log(np.maximum(before, 1e-30)), axis=1), t
 
 
 def _read_gold(answers: Answers, gold: Any) -> tuple[np.ndarray, np.ndarray, list[Finding]]:

@@ -17,14 +17,21 @@ are silent about some classes more than about others, and labels share what is l
 
 Each ``strength`` moves, an iteration, to the best of a few places near it in a fixed grid by the
 marginal likelihood of the soft counts (a Dirichlet and multinomial for each annotator and state).
-``w_i = 1`` is Dawid and Skene's model; ``w_i = 1/(1 + rho (n_i - 1))`` counts the ``n_i`` labels of
-an item as if their errors correlated by ``rho``. Six iterations from vote shares: on public crowds
-more of them moved away from the truth (experiments/annotators.py).
+``w_i = 1`` is Dawid and Skene's model. Six iterations from vote shares: on public crowds more of
+them moved away from the truth (experiments/annotators.py).
+
+**Shared errors.** ``n`` answers whose errors correlate by ``rho`` are worth as many as
+``n / (1 + rho (n - 1))`` independent ones, never more than ``1/rho``. So what they say is taken to
+the power ``1 / (1 + rho (n - 1))``. The answers alone cannot tell ``rho``: what everybody gets
+wrong alike looks like the truth. At ``rho = .5`` (two people at most) probabilities were right on
+average, on public crowds as on panels of language models.
 
 **The cavity.** What the *others* say of an item is the posterior with one's own factor taken out
 again, one subtraction and no second fit:
 
     log cavity_r[s] = log q_item[s] - w_item log C_a(r)[s, o_r]  + constant
+
+and it has the power of ``n - 1`` answers.
 
 Own answers still had a part in the fit of the others' matrices. Cross-fitting takes that away as
 far as the item itself goes: items are dealt into folds, and each fold's posteriors come from
@@ -39,11 +46,21 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.special import gammaln
 
 from jgram.arrays import Array, ArrayLike, Float, Int
 
-__all__ = ["Model", "cavities", "cross_fit", "fit", "item_weights", "majority", "posteriors"]
+__all__ = [
+    "Model",
+    "cavities",
+    "cross_fit",
+    "fit",
+    "majority",
+    "posteriors",
+    "power",
+    "tempered",
+]
 
 ITERATIONS = 6
 
@@ -84,11 +101,17 @@ def majority(
     return (votes + 1.0 / states) / (votes.sum(axis=1, keepdims=True) + 1.0)
 
 
-@partial(jax.jit, static_argnames=("items", "correlation"))
-def item_weights(item: Int[ArrayLike, " n"], items: int, correlation: float) -> Float[Array, " i"]:
-    """``1 / (1 + correlation (n_i - 1))``."""
-    count = jax.ops.segment_sum(jnp.ones_like(item, float), item, items)
-    return 1.0 / (1.0 + correlation * jnp.maximum(count - 1.0, 0.0))
+def power(count: Any, correlation: float) -> Any:
+    """What each of ``count`` answers is worth: ``1 / (1 + correlation (count - 1))``."""
+    return 1.0 / (1.0 + correlation * np.maximum(count - 1.0, 0.0))
+
+
+@jax.jit
+def tempered(q: ArrayLike, powers: ArrayLike, evidence: Any = 0.0) -> Array:
+    """Probabilities to a power each, and what else is known, brought to sum 1."""
+    q, powers = jnp.asarray(q), jnp.asarray(powers)
+    log_q = jnp.log(jnp.maximum(q, jnp.finfo(q.dtype).tiny))
+    return jax.nn.softmax(powers[:, None].astype(q.dtype) * log_q + evidence, axis=1)
 
 
 def posteriors(model: Model, rows: Rows, weight: Array, evidence: Any = 0.0) -> Float[Array, "i s"]:
@@ -209,21 +232,25 @@ def cross_fit(
     m: int,
     classes: int,
     folds: int = 1,
-    evidence: Any = 0.0,
+    evidence: Any = None,
 ) -> tuple[Model, Float[Array, "i s"], Float[Array, "n s"]]:
     """Posteriors and cavities, each item's from a model that was fitted without its fold.
 
-    Args are those of :func:`fit`, and ``folds``: 1 fits once, with all items.
+    Args are those of :func:`fit`, and ``folds``: 1 fits once, with all items. Evidence has a part
+    in the fit alone.
 
     Returns:
-        The last fold's :class:`Model`, ``q`` and the cavity of each answer.
+        The last fold's :class:`Model`, ``q`` by the answers and the cavity of each answer.
     """
     weight = jnp.asarray(weight)
     fold = jnp.arange(weight.shape[0]) % folds
 
     def one(number: int) -> tuple[Model, Array, Array]:
         counted = jnp.ones_like(weight) if folds == 1 else 1.0 - (fold == number)
-        model, q = fit(start, rows, weight, counted, m=m, classes=classes, evidence=evidence)
+        known = 0.0 if evidence is None else evidence
+        model, q = fit(start, rows, weight, counted, m=m, classes=classes, evidence=known)
+        if evidence is not None:
+            q = posteriors(model, tuple(map(jnp.asarray, rows)), weight)
         return model, q, cavities(model, q, rows, weight)
 
     model, q, cavity = one(0)

@@ -1,11 +1,12 @@
 """Annotators ranked by their peers: no truth and no features, only who answered what.
 
 In words. What the others say of an item, their posterior without the own answer, is the observation
-that an annotator's answers are judged by (jgram/annotators/posterior.py). Three readings of it
-answer three questions (jgram/annotators/readings.py):
+that an annotator's answers are judged by (jgram/annotators/posterior.py). Four readings of it
+answer four questions (jgram/annotators/readings.py):
 
-    log_score    how well do the others' answers foretell this one's? like accuracy, the best order
+    log_score    how well do the others foretell the answers, every class alike? the best order
     determinant  what is left of the truth, every class alike, whatever the names?
+    balanced     what share of the answers is right, every class alike?
     accuracy     what share of the answers is right, if the consensus is mostly right?
 
 Where an annotator may abstain, accuracy is the precision of the labels that were given, and
@@ -39,7 +40,6 @@ from jgram.annotators.readings import (
     alike,
     balanced_accuracies,
     determinants,
-    habits,
     log_scores,
     noise_p_values,
     renamings,
@@ -62,11 +62,10 @@ __all__ = [
 ]
 
 LEVEL = 0.05
-HABITS = 0.1  # differences of annotators' label shares from which every class weighs alike
 By = Literal["log_score", "balanced", "determinant", "accuracy"]
 QUESTIONS: dict[str, str] = {
+    "log_score": "how well the others foretell the answers, every class alike (0 is best)",
     "balanced": "share of right answers if every class were as frequent",
-    "log_score": "how well the others' answers foretell this one's (0 is best)",
     "determinant": "what is left of the truth, every class alike, whatever the names (1 is all)",
     "accuracy": "share of right answers if the consensus is mostly right",
 }
@@ -92,7 +91,7 @@ class Annotator:
         rank: 1 is the best.
         first_rank: Lowest rank that the data leave.
         last_rank: Highest rank that they leave.
-        log_score: Mean log probability that the others give to the own labels.
+        log_score: Mean log probability that the others give to the own labels, every class alike.
         balanced: Balanced accuracy: share of right answers if every class were as frequent.
         determinant: ``|det C|^(1/(d-1))`` of the confusion matrix; ``None`` where only one label is
             ever given.
@@ -315,7 +314,7 @@ def rank_annotators(
     y: Any = None,
     gold: Any = None,
     *,
-    by: By | None = None,
+    by: By = "log_score",
     incentive: bool = False,
     num_classes: int | None = None,
     confidence: float = 0.95,
@@ -331,8 +330,7 @@ def rank_annotators(
             columns, an embedding. They are one more voter (jgram/annotators/beside.py).
         gold: Right labels of some items, by item, or one for each of ``answers.items`` with
             ``None`` where nobody looked; :class:`jgram.annotators.Gold` where some were picked.
-        by: The reading to rank by. Unless given: where annotators' habits differ, so that shares of
-            the labels are not the truth's, ``"balanced"``; else ``"log_score"``. It is said which.
+        by: The reading to rank by.
         incentive: Judge every answer by what others said alone, items cross-fitted, so that no
             answer has a part in what it is judged by. For payments.
         num_classes: Number of classes of a matrix; default the largest code plus one.
@@ -356,7 +354,7 @@ def rank_annotators(
     Reference: Dawid and Skene (1979) for the model; judging annotators by their peers is not in
     *Data Reliability Scoring*.
     """
-    if by is not None and by not in list(QUESTIONS):
+    if by not in list(QUESTIONS):
         raise ValueError(f"by: expected one of {', '.join(QUESTIONS)}, got {by!r}")
     answers = as_answers(answers, num_classes)
     beside = judge_beside(answers, y, gold, incentive=incentive)
@@ -364,7 +362,7 @@ def rank_annotators(
 
 
 def ranked_beside(
-    answers: Answers, beside: Beside, *, by: By | None = None, confidence: float = 0.95
+    answers: Answers, beside: Beside, *, by: By = "log_score", confidence: float = 0.95
 ) -> AnnotatorRanking:
     """:func:`rank_annotators`, of a crowd that is judged already."""
     crowd = beside.crowd
@@ -373,8 +371,6 @@ def ranked_beside(
     readings = _readings(crowd, z := normal_quantile(confidence))
     if (beside.known >= 0).any():
         readings["accuracy"] = gold_accuracies(beside, readings["accuracy"], z)
-    spread = habits(crowd)
-    asked, by = by, by or ("balanced" if spread > HABITS else "log_score")
     chosen = readings[by]
     if np.isnan(chosen.value[judged]).all():
         raise ValueError(
@@ -395,7 +391,6 @@ def ranked_beside(
         classes=answers.classes,
         findings=(
             *beside.findings,
-            *([] if asked else [_by_default(by, spread)]),
             *_findings(by, answers, crowd, listed, p_value, collusion),
         ),
     )
@@ -404,7 +399,10 @@ def ranked_beside(
 def infer_labels(
     answers: Any, y: Any = None, gold: Any = None, *, num_classes: int | None = None
 ) -> InferredLabels:
-    """What the items most probably are, from all their answers: the mean of two models' posteriors.
+    """What the items most probably are, from all their answers and what else is known.
+
+    Answers that share errors count as fewer (jgram/annotators/posterior.py), so that probabilities
+    are as often right as they say on crowds like the public ones.
 
     Args:
         answers: :class:`Answers`, or ints ``[items, annotators]`` with -1 for no answer.
@@ -436,20 +434,6 @@ def labels_beside(answers: Answers, beside: Beside) -> InferredLabels:
     )
 
 
-def _by_default(by: str, spread: float) -> Finding:
-    """Which reading ranks where none was asked for, and why."""
-    differ = "differ" if by == "balanced" else "hardly differ"
-    other = "log_score" if by == "balanced" else "balanced"
-    return Finding(
-        "reading",
-        "note",
-        f"ranked by {by.replace('_', ' ')}, since annotators' shares of the labels {differ} "
-        f"({spread:.2f}; {HABITS:g} is where)",
-        f"rank by {other.replace('_', ' ')} too where that matters",
-        spread,
-    )
-
-
 def _refuse_too_few(judged: np.ndarray, answers: Answers, crowd: Crowd) -> None:
     if len(judged) == 0:
         raise ValueError(
@@ -471,7 +455,7 @@ def _refuse_too_few(judged: np.ndarray, answers: Answers, crowd: Crowd) -> None:
 
 def _only_labels(crowd: Crowd) -> np.ndarray:
     """``[m]``: the one label an annotator gives, where the crowd would not by itself, else -1."""
-    m, d = crowd.counts.shape[:2]
+    m, d = crowd.counts.shape[1:3]
     count = tally(crowd.annotator, crowd.label, (m, d))
     total, label = count.sum(axis=1), count.argmax(axis=1)
     share = crowd.votes.sum(axis=0) / crowd.votes.sum()

@@ -1,30 +1,42 @@
 """What each annotator's answers come to, in numbers.
 
-In words. Two models are fitted (jgram/annotators/posterior.py): one takes the labels of an item as
-independent, the other, the *wary* one, as correlated by ``rho = .15``, as real crowds' errors are.
-An answer is judged where somebody else labelled the item too.
+In words. What the answers to an item say together, and what the others alone say of it, are known
+up to the errors that annotators share (jgram/annotators/posterior.py): ``n`` answers count as
+``n / (1 + rho (n - 1))`` independent ones. An answer is judged where somebody else labelled the
+item too.
 
-**Log score.** Mean over judged own labels of the log probability that the wary cavity, the others
-alone, gives the label; a probability below .05 counts as .05, so that one confident disagreement
-does not decide. Shrunk by two answers toward the mean annotator, and its variance by ten toward
-that within all annotators.
+**Log score**, as if every class were as frequent. Of the cavity ``h_r``, what the others alone say
+of the item of answer ``r``, and its mean ``p`` over all judged answers,
 
-**Determinant.** Of the shrunk confusion matrix of the independent model: ``|det C_a|^(1/(d-1))``, 1
-where nothing of the truth is lost, 0 where some class is never told from the others. Uniform flips
-of a share ``e`` leave ``1 - e d/(d-1)``. Its error is first-order in the Dirichlet posterior,
+    g_r[s] = (h_r[s]/p[s]) / sum_k h_r[k]/p[k]         w_r = mean over k of h_r[k]/p[k]
+    log score  =  sum w_r log max(g_r[label_r], .05) / sum w_r
+
+over own answers: the mean over the classes of the log probability that the others give to the own
+label. Whoever always says the same gains nothing from saying what is frequent. The floor keeps one
+confident disagreement from deciding. Shrunk by two answers toward the mean annotator, and its
+variance by ten toward that within all annotators.
+
+**Confusion matrices** ``C_a`` of true by own label are counted from the posteriors and shrunk to
+the pooled one by at most ``3`` answers a row. **Balanced accuracy** is the mean diagonal; the
+**determinant** ``|det C_a|^(1/(d-1))``, 1 where nothing of the truth is lost, 0 where some class is
+never told from the others, as where a label is never given. Uniform flips of a share ``e`` leave
+``1 - e d/(d-1)``. Its error is first-order in the Dirichlet posterior,
 ``Var log|det C| = sum_k (sum_l C_kl (C^-1)_lk^2 - 1) / (N_k + strength + 1)``.
 
-**Accuracy.** ``p``, the mean probability of own labels under the wary model, with the own answer
-(too high: it vouches for itself) and without it (too low: it is evidence), averaged. It is worth
-``k_e`` of the ``k`` judged answers after the model's own doubt ``v = sum q(1-q)/k^2``:
+**Accuracy.** ``p``, the mean posterior of own labels, is worth ``k_e`` of the ``k`` judged answers
+after its own doubt ``v = sum q(1-q)/k^2``:
 
     k_e = k p(1-p) / (p(1-p) + k v)       a = s g + k_e p      b = s(1-g) + k_e(1-p)
-    logit accuracy  =  psi(a) - psi(b)  +-  z sqrt(psi'(a) + psi'(b) + shared^2 + difference^2)
+    logit accuracy  =  psi(a) - psi(b)    variance  psi'(a) + psi'(b)
 
-with ``g`` the crowd's mean, ``s <= 10`` its worth by beta-binomial likelihood, ``difference`` that
-of the pooled logits with and without the own answers, and ``shared = .5`` an allowance learnt from
-other crowds: errors that everybody makes are invisible to any likelihood, however many answers
-there are.
+with ``g`` the crowd's mean and ``s <= 10`` its worth by beta-binomial likelihood.
+
+**Intervals** of these three. How much is shared, ``rho``, is not known: each is read at ``rho``,
+``rho/2.5`` and ``2.5 rho``, and half of what lies between (of logits, for the determinant of logs)
+is a standard error beside its own, so that where an item's answers leave no doubt nothing hangs on
+it. The logits have a third, ``.3``, for errors that no answer shows. Both shrink by
+``sqrt(1 + G/20)`` with gold for ``G`` items. At the end half an answer of slack: a perfect record
+is 1.
 
 **Noise.** Own labels dealt anew over own items would give the sum of own cavity probabilities a
 known mean and variance (the permutation moments of Hoeffding); the standardised sum, two-sided.
@@ -47,10 +59,10 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from scipy.special import betaln, ndtr, polygamma, psi
+from scipy.special import betaln, expit, logit, ndtr, polygamma, psi
 
 from jgram.annotators.answers import Answers, tally
-from jgram.annotators.posterior import cross_fit, item_weights, majority
+from jgram.annotators.posterior import cross_fit, majority, power, tempered
 
 __all__ = [
     "Crowd",
@@ -60,18 +72,19 @@ __all__ = [
     "balanced_accuracies",
     "determinants",
     "fit_crowd",
-    "habits",
     "log_scores",
     "noise_p_values",
     "renamings",
 ]
 
-WARY = 0.15
+CORRELATION = 0.5
+RANGE = (1.0, 0.4, 2.5)
+UNSEEN = 0.3
 FLOOR = 0.05
 WORTH = 2.0
 STEADY = 10.0
-SHARED = 0.5
 MOST_WORTH = 10.0
+MOST_STRENGTH = 3.0
 FOLDS = 5
 CHUNK = 1 << 20
 PROBES = 16
@@ -87,11 +100,12 @@ class Crowd(NamedTuple):
         votes: ``[items, d]``, the labels of each item.
         judged: ``[n]``, whether somebody else labelled the item.
         answers: ``[m]``, the number of judged labels.
-        cavity: ``[n, d]`` of the wary model.
-        own: ``[2, n]``, the wary probability of the own label, with it and without it.
-        counts: ``[m, d, d]``, soft counts of own labels by true class under the independent model.
-        strength: Strength of its prior.
-        posterior: ``[items, d]``, the mean of both models.
+        cavity: ``[n, d]``, what the others alone say of the item.
+        own: ``[3, n]``, the posterior of the own label at ``rho``, at less and at more.
+        counts: ``[3, m, d, d]``, soft counts of own labels by true class, likewise.
+        strength: Strength of the confusion matrices' prior.
+        posterior: ``[items, d]``.
+        allowance: What gold leaves of the doubt about shared errors, 1 without any.
     """
 
     item: np.ndarray
@@ -105,6 +119,7 @@ class Crowd(NamedTuple):
     counts: np.ndarray
     strength: float
     posterior: np.ndarray
+    allowance: float = 1.0
 
 
 class Estimates(NamedTuple):
@@ -120,18 +135,19 @@ def fit_crowd(
     answers: Answers,
     *,
     incentive: bool = False,
-    correlation: float = WARY,
+    correlation: float = CORRELATION,
+    fitted: float = 0.0,
     evidence: np.ndarray | None = None,
 ) -> Crowd:
-    """Both models fitted, and what the readings need of them.
+    """The model fitted, and what the readings need of it.
 
     Args:
         answers: :class:`Answers`.
         incentive: Whether no answer may have a part in what its own item is judged by: items are
             cross-fitted and every reading is of the cavities.
-        correlation: ``rho`` of the wary model.
-        evidence: Log likelihoods ``[items, d]`` of what is known beside the answers; then the wary
-            model serves for both.
+        correlation: ``rho`` of the errors that annotators share.
+        fitted: The one that the confusion matrices are fitted under.
+        evidence: Log likelihoods ``[items, d]`` of what is known beside the answers.
 
     Returns:
         A :class:`Crowd`.
@@ -141,41 +157,43 @@ def fit_crowd(
     item, annotator, label = (
         part[given] for part in (answers.item, answers.annotator, answers.label)
     )
-    everything = answers.item, answers.annotator, answers.label
     start = majority(item, label, items, d)
-    folds = FOLDS if incentive else 1
-    own, posterior = np.empty((2, len(given)), np.float32), np.zeros((items, d), np.float32)
-    cavity = counts = np.zeros(0)
-    strength = 0.0
-    wariness = (0.0, correlation) if evidence is None else (correlation,)
-    known: Any = 0.0 if evidence is None else jnp.asarray(evidence, start.dtype)
-    for rho in wariness:
-        weight = item_weights(item, items, rho)
-        model, q, without = cross_fit(
-            start, everything, weight, m=m, classes=d, folds=folds, evidence=known
-        )
-        q, cavity = np.asarray(q), np.asarray(without)[given]
-        posterior += q / len(wariness)
-        seen = cavity if incentive else q[item]
-        if rho == wariness[0]:
-            columns = [tally(annotator, label, (m, d), seen[:, k]) for k in range(d)]
-            counts, strength = np.stack(columns, axis=1), float(model.strength)
-        own[0] = _at(seen, label)
-    own[1] = _at(cavity, label)
-    votes = tally(item, label, (items, d))
-    judged = votes.sum(axis=1)[item] > 1
+    size = np.bincount(item, minlength=items)
+    weight = power(size, fitted)
+    everything = answers.item, answers.annotator, answers.label
+    known: Any = None if evidence is None else jnp.asarray(evidence, start.dtype)
+    model, q, without = cross_fit(
+        start, everything, weight, m=m, classes=d, folds=FOLDS if incentive else 1, evidence=known
+    )
+    known, without = np.zeros((items, 1)) if known is None else known, without[given]
+
+    def others(rho: float) -> np.ndarray:
+        less = power(size - 1, rho) / weight
+        return np.asarray(tempered(without, less[item], known[item]))
+
+    own, counts, posterior = np.empty((3, len(given)), np.float32), [], np.zeros(0)
+    for k, rho in enumerate(correlation * np.array(RANGE)):
+        if k == 0 or not incentive:
+            q_k = np.asarray(tempered(q, power(size, rho) / weight, known))
+            posterior = posterior if k else q_k
+        seen = others(rho) if incentive else q_k[item]
+        columns = [tally(annotator, label, (m, d), seen[:, c]) for c in range(d)]
+        counts.append(np.stack(columns, axis=1))
+        own[k] = _at(seen, label)
+    votes = tally(item, label, (items, d)).astype(np.int32)
+    judged = size[item] > 1
     return Crowd(
-        item,
-        annotator,
-        label,
-        votes.astype(np.int32),
-        judged,
-        np.bincount(annotator, judged, m),
-        cavity,
-        own,
-        counts,
-        strength,
-        posterior,
+        item=item,
+        annotator=annotator,
+        label=label,
+        votes=votes,
+        judged=judged,
+        answers=np.bincount(annotator, judged, m),
+        cavity=others(correlation),
+        own=own,
+        counts=np.stack(counts),
+        strength=float(model.strength),
+        posterior=posterior,
     )
 
 
@@ -198,31 +216,61 @@ def agreements(crowd: Crowd) -> np.ndarray:
 
 
 def log_scores(crowd: Crowd, z: float) -> Estimates:
-    """Mean log cavity probability of the own label; formulas at the top.
+    """Mean log probability of the own label if classes were as frequent; formulas at the top.
 
     Args:
         crowd: A :class:`Crowd`.
         z: Normal quantile of the intervals.
     """
-    said = _at(crowd.cavity, crowd.label)
-    values = np.log(np.maximum(said.astype(float), FLOOR))
-    mean, k = _mean(crowd, values), crowd.answers
-    some = k > 0
-    square = np.maximum(_mean(crowd, values**2) - mean**2, 0.0) * k
+    m, d = crowd.counts.shape[1:3]
+    judged = np.flatnonzero(crowd.judged)
+    annotator = crowd.annotator[judged]
+    said = crowd.cavity[judged]
+    said = said / ((said.sum(axis=0, dtype=float) + 1.0) / (len(said) + d))
+    weight = said.mean(axis=1, dtype=float)
+    values = np.log(np.maximum(_at(said, crowd.label[judged]) / (d * weight), FLOOR))
+
+    def total(part: np.ndarray) -> np.ndarray:
+        return np.bincount(annotator, part, m)
+
+    sums, squares = total(weight), np.maximum(total(weight**2), 1e-12)
+    mean, k = total(weight * values) / np.maximum(sums, 1e-12), sums**2 / squares
+    some = crowd.answers > 0
+    square = total((weight * (values - mean[annotator])) ** 2) / squares * k
     within = square.sum() / max(k.sum() - some.sum(), 1)
     centre = mean[some].mean()
     value = (k * mean + WORTH * centre) / (k + WORTH)
-    variance = (square + STEADY * within) / (k + STEADY)
-    error = np.sqrt(variance / (k + WORTH))
+    error = np.sqrt((square + STEADY * within) / (k + STEADY) / (k + WORTH))
     return Estimates(value, value - z * error, np.minimum(value + z * error, 0.0), error)
 
 
 def confusions(crowd: Crowd) -> tuple[np.ndarray, np.ndarray]:
-    """Shrunk confusion matrices ``[m, true, said]`` and what their rows are worth ``[m, true]``."""
-    pool = crowd.counts.sum(axis=0) + 1e-3
-    pool /= pool.sum(axis=1, keepdims=True)
-    total = crowd.counts.sum(axis=2, keepdims=True) + crowd.strength
-    return (crowd.counts + crowd.strength * pool) / total, total[:, :, 0]
+    """Shrunk confusion matrices ``[3, m, true, said]``, and what their rows are worth."""
+    strength = min(crowd.strength, MOST_STRENGTH)
+    pool = crowd.counts.sum(axis=1, keepdims=True) + 1e-3
+    pool /= pool.sum(axis=3, keepdims=True)
+    total = crowd.counts.sum(axis=3, keepdims=True) + strength
+    return (crowd.counts + strength * pool) / total, total[..., 0]
+
+
+def _interval(
+    crowd: Crowd,
+    middle: np.ndarray,
+    own: np.ndarray,
+    ends: np.ndarray,
+    z: float,
+    unseen: float = 0.0,
+) -> Any:
+    """Logarithms or logits that an allowance for shared errors leaves; formulas at the top."""
+    shared = np.hypot((ends[0] - ends[1]) / 2.0, unseen) * crowd.allowance
+    wide = z * np.hypot(own, shared)
+    return middle - wide, middle + wide
+
+
+def _slack(crowd: Crowd, low: np.ndarray, high: np.ndarray) -> Any:
+    """Half an answer, in [0, 1]."""
+    half = 0.5 / np.maximum(crowd.answers, 1)
+    return np.maximum(low - half, 0.0), np.minimum(high + half, 1.0)
 
 
 def determinants(crowd: Crowd, z: float) -> Estimates:
@@ -232,77 +280,63 @@ def determinants(crowd: Crowd, z: float) -> Estimates:
         crowd: A :class:`Crowd`.
         z: Normal quantile of the intervals.
     """
-    channel, worth = confusions(crowd)
-    d = channel.shape[1]
-    log = np.linalg.slogdet(channel)[1] / (d - 1)
+    channels, worth = confusions(crowd)
+    d, channel = channels.shape[2], channels[0]
+    logs = np.linalg.slogdet(channels)[1] / (d - 1)
     inverse = np.linalg.pinv(channel)
     spread = np.einsum("akl,alk->ak", channel, inverse**2) - 1.0
-    error = np.sqrt(np.maximum(spread / (worth + 1.0), 0.0).sum(axis=1)) / (d - 1)
-    value, low, high = (np.exp(np.minimum(log + s * z * error, 0.0)) for s in (0, -1, 1))
+    error = np.sqrt(np.maximum(spread / (worth[0] + 1.0), 0.0).sum(axis=1)) / (d - 1)
+    low, high = _interval(crowd, logs[0], error, logs[1:], z)
+    never = (tally(crowd.annotator, crowd.label, channel.shape[:2]) == 0).any(axis=1)
+    low, high = _slack(crowd, np.where(never, 0.0, np.exp(low)), np.exp(np.minimum(high, 0.0)))
+    value = np.exp(logs[0])
     return Estimates(value, low, high, value * np.minimum(error, 1e3))
 
 
-def balanced_accuracies(crowd: Crowd, z: float, *, shared: float = SHARED) -> Estimates:
+def balanced_accuracies(crowd: Crowd, z: float, *, unseen: float = UNSEEN) -> Estimates:
     """Mean diagonal of the shrunk confusion matrix: the accuracy if all classes were as frequent.
 
-    Whoever always says the same has ``1/d``, however frequent that class is. Intervals have the
-    allowance for errors that everybody makes; the error, which ranks go by, has not.
+    Whoever always says the same has ``1/d``, however frequent that class is.
 
     Args:
         crowd: A :class:`Crowd`.
         z: Normal quantile of the intervals.
-        shared: The allowance, on the logit scale.
+        unseen: Standard error, of logits, for errors that no answer shows; ranks go without it.
     """
-    channel, worth = confusions(crowd)
-    right = np.einsum("akk->ak", channel)
-    value = np.clip(right.mean(axis=1), 1e-6, 1.0 - 1e-6)
-    error = np.sqrt(np.sum(right * (1.0 - right) / (worth + 1.0), axis=1)) / right.shape[1]
-    scale = value * (1.0 - value)
-    wide = z * np.sqrt((error / scale) ** 2 + shared**2)
-    middle = np.log(value / (1.0 - value))
-    low, high = (1.0 / (1.0 + np.exp(-(middle + sign * wide))) for sign in (-1, 1))
-    return Estimates(value, low, high, error)
-
-
-def habits(crowd: Crowd) -> float:
-    """How far annotators' shares of labels are from those of all, beyond what sampling does.
-
-    Half the sum of absolute differences less its expectation for answers drawn from the shares of
-    all, at least 0, the mean over answers.
-    """
-    m, d = crowd.counts.shape[:2]
-    said = tally(crowd.annotator, crowd.label, (m, d))
-    said = said[said.sum(axis=1) > 0]
-    size, pooled = said.sum(axis=1), said.sum(axis=0) / said.sum()
-    away = np.abs(said / size[:, None] - pooled).sum(axis=1) / 2
-    chance = np.sqrt(2 * pooled * (1 - pooled) / np.pi / size[:, None]).sum(axis=1) / 2
-    return float(size @ np.maximum(away - chance, 0.0) / size.sum())
+    channels, worth = confusions(crowd)
+    right = np.einsum("rakk->rak", channels)
+    values = np.clip(right.mean(axis=2), 1e-6, 1.0 - 1e-6)
+    error = np.sqrt((right[0] * (1.0 - right[0]) / (worth[0] + 1.0)).sum(axis=1)) / right.shape[2]
+    logits, scale = logit(values), values[0] * (1.0 - values[0])
+    low, high = _interval(crowd, logits[0], error / scale, logits[1:], z, unseen)
+    return Estimates(values[0], *_slack(crowd, expit(low), expit(high)), error)
 
 
 def accuracies(
-    crowd: Crowd, z: float, *, shared: float = SHARED, most_worth: float = MOST_WORTH
+    crowd: Crowd, z: float, *, unseen: float = UNSEEN, most_worth: float = MOST_WORTH
 ) -> Estimates:
     """Estimated share of right answers; formulas at the top.
 
     Args:
         crowd: A :class:`Crowd`.
         z: Normal quantile of the intervals.
-        shared: The allowance for errors that everybody makes, on the logit scale.
+        unseen: As in :func:`balanced_accuracies`.
         most_worth: The largest ``s``.
     """
-    both = crowd.own.astype(float)
-    own, k = both.mean(axis=0), crowd.answers
-    p = np.clip(_mean(crowd, own), 1e-6, 1.0 - 1e-6)
+    k = crowd.answers
+    means = np.array([_mean(crowd, own) for own in crowd.own.astype(float)])
+    means = np.clip(means, 1e-6, 1.0 - 1e-6)
+    p, own = means[0], crowd.own[0].astype(float)
     doubt = _mean(crowd, own * (1.0 - own)) / np.maximum(k, 1)
     worth = k * p * (1.0 - p) / (p * (1.0 - p) + k * doubt)
-    pooled = np.clip(both[:, crowd.judged].mean(axis=1), 1e-6, 1.0 - 1e-6)
-    g, logits = pooled.mean(), np.log(pooled / (1.0 - pooled))
-    s = _worth_of_crowd(worth * p, worth * (1.0 - p), float(g), most_worth)
-    a, b = s * g + worth * p, s * (1.0 - g) + worth * (1.0 - p)
-    middle, variance = psi(a) - psi(b), polygamma(1, a) + polygamma(1, b)
-    error = np.sqrt(variance + shared**2 + (logits[0] - logits[1]) ** 2)
-    value, low, high = (1.0 / (1.0 + np.exp(-(middle + t * z * error))) for t in (0, -1, 1))
-    return Estimates(value, low, high, (high - low) / (2.0 * z))
+    g = means @ k / max(k.sum(), 1)
+    s = _worth_of_crowd(worth * p, worth * (1.0 - p), float(g[0]), most_worth)
+    a, b = s * g[0] + worth * p, s * (1.0 - g[0]) + worth * (1.0 - p)
+    middle, error = psi(a) - psi(b), np.sqrt(polygamma(1, a) + polygamma(1, b))
+    ends = logit((s * g[1:, None] + k * means[1:]) / (s + k))
+    low, high = _interval(crowd, middle, error, ends, z, unseen)
+    value = expit(middle)
+    return Estimates(value, *_slack(crowd, expit(low), expit(high)), value * (1.0 - value) * error)
 
 
 def _worth_of_crowd(right: np.ndarray, wrong: np.ndarray, g: float, most: float) -> float:
@@ -319,7 +353,7 @@ def noise_p_values(crowd: Crowd) -> np.ndarray:
     Args:
         crowd: A :class:`Crowd`.
     """
-    m, d = crowd.counts.shape[:2]
+    m, d = crowd.counts.shape[1:3]
     k = np.maximum(crowd.answers, 1)[:, None]
     often = tally(crowd.annotator, crowd.label, (m, d), crowd.judged)
     seen = np.stack([_mean(crowd, crowd.cavity[:, j]) for j in range(d)], axis=1)
@@ -424,7 +458,7 @@ def renamings(crowd: Crowd, level: float) -> np.ndarray:
         crowd: A :class:`Crowd`.
         level: Of the test, over all annotators and classes.
     """
-    channel, _ = confusions(crowd)
+    channel = confusions(crowd)[0][0]
     m, d = channel.shape[:2]
     same = np.broadcast_to(np.arange(d), (m, d))
     meaning = channel.argmax(axis=1)

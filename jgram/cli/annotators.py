@@ -82,13 +82,12 @@ class Judging:
     """Ranking"""
 
     by: Annotated[
-        By | None,
+        By,
         Option(
             help="Agreement with the others; share right if classes were as frequent; what is left "
             "of the truth; share right.",
-            show_default="balanced where annotators' habits differ, else log-score",
         ),
-    ] = None
+    ] = By.LOG_SCORE
     incentive: Annotated[
         bool,
         Option(
@@ -198,7 +197,7 @@ def _judged(
     from jgram.annotators.ranking import labels_beside, ranked_beside
 
     beside = judge_beside(given, y, gold, incentive=judging.incentive)
-    reading: Any = judging.by and judging.by.value.replace("-", "_")
+    reading: Any = judging.by.value.replace("-", "_")
     found = ranked_beside(given, beside, by=reading, confidence=confidence)
     if not labels:
         return found, None
