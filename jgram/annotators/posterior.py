@@ -243,6 +243,7 @@ def cross_fit(
         The last fold's :class:`Model`, ``q`` by the answers and the cavity of each answer.
     """
     weight = jnp.asarray(weight)
+    held: Any = tuple(map(jnp.asarray, rows))
     fold = jnp.arange(weight.shape[0]) % folds
 
     def one(number: int) -> tuple[Model, Array, Array]:
@@ -250,7 +251,7 @@ def cross_fit(
         known = 0.0 if evidence is None else evidence
         model, q = fit(start, rows, weight, counted, m=m, classes=classes, evidence=known)
         if evidence is not None:
-            q = posteriors(model, tuple(map(jnp.asarray, rows)), weight)
+            q = posteriors(model, held, weight)
         return model, q, cavities(model, q, rows, weight)
 
     model, q, cavity = one(0)

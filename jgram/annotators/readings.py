@@ -154,46 +154,42 @@ def fit_crowd(
     """
     m, d, items = len(answers.annotators), len(answers.classes), len(answers.items)
     given = np.flatnonzero(answers.label < d)
-    item, annotator, label = (
-        part[given] for part in (answers.item, answers.annotator, answers.label)
-    )
-    start = majority(item, label, items, d)
-    size = np.bincount(item, minlength=items)
-    weight = power(size, fitted)
     everything = answers.item, answers.annotator, answers.label
+    item, annotator, label = (part[given] for part in everything)
+    start, size = majority(item, label, items, d), np.bincount(item, minlength=items)
+    weight = power(size, fitted)
     known: Any = None if evidence is None else jnp.asarray(evidence, start.dtype)
     model, q, without = cross_fit(
         start, everything, weight, m=m, classes=d, folds=FOLDS if incentive else 1, evidence=known
     )
     known, without = np.zeros((items, 1)) if known is None else known, without[given]
 
+    def together(rho: float) -> np.ndarray:
+        return np.asarray(tempered(q, power(size, rho) / weight, known))
+
     def others(rho: float) -> np.ndarray:
         less = power(size - 1, rho) / weight
         return np.asarray(tempered(without, less[item], known[item]))
 
-    own, counts, posterior = np.empty((3, len(given)), np.float32), [], np.zeros(0)
+    own, counts = np.empty((3, len(given)), np.float32), []
     for k, rho in enumerate(correlation * np.array(RANGE)):
-        if k == 0 or not incentive:
-            q_k = np.asarray(tempered(q, power(size, rho) / weight, known))
-            posterior = posterior if k else q_k
-        seen = others(rho) if incentive else q_k[item]
-        columns = [tally(annotator, label, (m, d), seen[:, c]) for c in range(d)]
+        seen = others(rho) if incentive else together(rho)[item]
+        columns = [tally(annotator, label, (m, d), part) for part in seen.T]
         counts.append(np.stack(columns, axis=1))
         own[k] = _at(seen, label)
-    votes = tally(item, label, (items, d)).astype(np.int32)
     judged = size[item] > 1
     return Crowd(
         item=item,
         annotator=annotator,
         label=label,
-        votes=votes,
+        votes=tally(item, label, (items, d)).astype(np.int32),
         judged=judged,
         answers=np.bincount(annotator, judged, m),
         cavity=others(correlation),
         own=own,
         counts=np.stack(counts),
         strength=float(model.strength),
-        posterior=posterior,
+        posterior=together(correlation),
     )
 
 
@@ -260,14 +256,14 @@ def _interval(
     ends: np.ndarray,
     z: float,
     unseen: float = 0.0,
-) -> Any:
+) -> tuple[np.ndarray, np.ndarray]:
     """Logarithms or logits that an allowance for shared errors leaves; formulas at the top."""
     shared = np.hypot((ends[0] - ends[1]) / 2.0, unseen) * crowd.allowance
     wide = z * np.hypot(own, shared)
     return middle - wide, middle + wide
 
 
-def _slack(crowd: Crowd, low: np.ndarray, high: np.ndarray) -> Any:
+def _slack(crowd: Crowd, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Half an answer, in [0, 1]."""
     half = 0.5 / np.maximum(crowd.answers, 1)
     return np.maximum(low - half, 0.0), np.minimum(high + half, 1.0)
@@ -309,7 +305,8 @@ def balanced_accuracies(crowd: Crowd, z: float, *, unseen: float = UNSEEN) -> Es
     error = np.sqrt((right[0] * (1.0 - right[0]) / (worth[0] + 1.0)).sum(axis=1)) / right.shape[2]
     logits, scale = logit(values), values[0] * (1.0 - values[0])
     low, high = _interval(crowd, logits[0], error / scale, logits[1:], z, unseen)
-    return Estimates(values[0], *_slack(crowd, expit(low), expit(high)), error)
+    low, high = _slack(crowd, expit(low), expit(high))
+    return Estimates(values[0], low, high, error)
 
 
 def accuracies(
@@ -335,8 +332,9 @@ def accuracies(
     middle, error = psi(a) - psi(b), np.sqrt(polygamma(1, a) + polygamma(1, b))
     ends = logit((s * g[1:, None] + k * means[1:]) / (s + k))
     low, high = _interval(crowd, middle, error, ends, z, unseen)
+    low, high = _slack(crowd, expit(low), expit(high))
     value = expit(middle)
-    return Estimates(value, *_slack(crowd, expit(low), expit(high)), value * (1.0 - value) * error)
+    return Estimates(value, low, high, value * (1.0 - value) * error)
 
 
 def _worth_of_crowd(right: np.ndarray, wrong: np.ndarray, g: float, most: float) -> float:
