@@ -4,26 +4,36 @@ Everything is checked once, here. The kernel is chosen from the observations alo
 reports: nobody can choose the observation by what it makes of theirs.
 """
 
-from collections.abc import Mapping, Sequence
+import hashlib
+import io
+import pickle
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 from jax.sharding import Mesh
 
 from jgram.approximation import approximate
 from jgram.arrays import float64
-from jgram.counted import Fold, representatives
+from jgram.counted import Counted, Fold, representatives
 from jgram.data import (
+    Reading,
     check_aligned,
     check_observations,
     check_soft_labels,
+    count_files,
     drop_missing,
     encode_reports,
     find_leaks,
     prepare_table,
 )
-from jgram.data.columns import Column, read, read_table
+from jgram.data.columns import Column, column, read, read_table
+from jgram.data.columns import take as take_rows
+from jgram.data.counting import draw, over_files, patterns
+from jgram.data.files import FIRST_ROW, opened, parsed
 from jgram.data.labels import EncodedReports, Merge, Missing
 from jgram.data.observations import hardly_repeats
 from jgram.data.table import ColumnKind, Scale, is_text
@@ -31,6 +41,7 @@ from jgram.data.written import in_words
 from jgram.findings import Finding
 from jgram.kernels import Delta, Kernel, Linear, RandomFeatures, describe, takes
 from jgram.observed import Observed, Pairs, observe
+from jgram.streams import Records, Stream
 from jgram.table_kernel import TableKernel
 
 __all__ = [
@@ -38,6 +49,7 @@ __all__ = [
     "Bound",
     "Intake",
     "bind",
+    "bind_files",
     "bind_observations",
     "categories",
     "input_finding",
@@ -50,6 +62,8 @@ FOLDED = 20_000  # records from which categories are folded to distinct ones
 RECORDS_AN_OUTCOME = 20  # of joint categories, for the delta kernel to be the default
 EXACT_RECORDS = 50_000
 """Records of a table up to which all pairs are looked at; random features beyond."""
+DRAWN, MOST_PATTERNS = 50_000, 1 << 14
+"""Records of files that are drawn, and combinations of labels that are kept apart."""
 MOST_COPIES = 10  # records equal to one another that are taken for copies
 _OBSERVATIONS, _WEIGHTS, _GROUPS, _GOLD = "y", "weights", "groups", "gold"
 _UNOBSERVED = "evidence: every report is judged by the other reports"
@@ -72,6 +86,7 @@ class Bound:
         findings: About the input.
         gold: Codes ``[n]`` of right labels, -1 where nobody looked; ``None`` without gold.
         similar: Names of classes that are nearly equal to more frequent ones.
+        stream: All records, where the others are a sample of them (:func:`bind_files`).
     """
 
     reports: dict[str, Any]
@@ -85,6 +100,7 @@ class Bound:
     findings: tuple[Finding, ...]
     gold: np.ndarray | None = None
     similar: tuple[Any, ...] = ()
+    stream: Stream | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,6 +236,191 @@ def bind_observations(
     chosen = _choose(read_table(y, _OBSERVATIONS), kernel, kinds, scale, records)
     observed, description = _observe(chosen)
     return observed, chosen.points, description, chosen.warnings
+
+
+def bind_files(
+    source: Any,
+    reports: Sequence[str],
+    observations: Sequence[str],
+    intake: Intake = AS_GIVEN,
+    *,
+    gold: str | None = None,
+    reading: Reading | None = None,
+    **how: Any,
+) -> Bound:
+    """Files of any size bound for :func:`jgram.rank_reports` and :func:`jgram.score`.
+
+    Labels are counted, columns of the observations become numbers by what a sample of 50,000
+    records is like, and random features of these are summed and paid in two more passes
+    (:class:`jgram.streams.Stream`).
+
+    Args:
+        source: A file, a folder or a glob (:func:`jgram.data.list_files`), or files.
+        reports: Columns of labels.
+        observations: Columns of any kind.
+        intake: How both are read; ``weights`` names a column, and nothing that takes records in
+            memory, groups or an order, can be asked for.
+        gold: Column of right labels of some records.
+        reading: How the files are read.
+        **how: ``map``, ``checkpoint`` and ``progress`` of :func:`jgram.data.count_files`.
+
+    Returns:
+        A :class:`Bound` of the sample, weighted to be as many as all records.
+
+    Raises:
+        ValueError: As :func:`bind`; a column of another kind in some file than in the sample.
+
+    Example:
+        >>> from importlib.resources import files
+        >>> path = str(files("jgram.data") / "employment.csv")
+        >>> bound = bind_files(path, ["month"], ["first", "final"])
+        >>> float(bound.weights.sum())
+        209.0
+    """
+    if intake.groups is not None or intake.block_length != 1 or intake.mesh is not None:
+        raise ValueError(
+            "expected no groups=, block_length= or mesh= with files, which take records in memory: "
+            "read them with jgram.data.read_columns"
+        )
+    labels = (*reports, *([gold] if gold else []))
+    reading = replace(reading or Reading(), names=labels, drop=False)
+    paths, reading, text = opened(source, reading)
+    counted = count_files(paths, reading, **how)
+    table = {name: column(values, name) for name, values in counted.table().items()}
+    known = table.pop(gold) if gold else None
+    keep = replace(intake, missing="keep" if intake.missing == "drop" else intake.missing)
+    encoded = _encode(table, keep, counted.counts.astype(float))
+    codes, names = encoded.codes, encoded.classes
+    if len(counted.counts) > MOST_PATTERNS:
+        raise ValueError(
+            f"expected at most {MOST_PATTERNS:,} combinations of labels, got "
+            f"{len(counted.counts):,}: rank fewer reports at a time"
+        )
+    others = (*observations, *([intake.weights] if intake.weights else []))
+    reading, stacked = replace(reading, names=(*labels, *others)), np.stack([*codes.values()])
+    files = _Files(reading, counted, text, tuple(observations), intake, stacked)
+    drawn = draw(paths, reading, counted, size=DRAWN, map=how.get("map", map))
+    files, records, description, more = _fitted(files, reports, *drawn)
+    over = partial(_over, paths, files, how)
+    stream = Stream.of(files.kernel, stacked, len(names), records, over)
+    pattern, weights = stream.sample.pattern, stream.sample.weights
+    held = {name: one[pattern] for name, one in codes.items()}
+    found = [*label_findings(encoded), *more]
+    found += [_missing(name, one, weights) for name, one in held.items() if _is_missing(one)]
+    found += [] if stream.drawn > 0.999999 else [_sampled(len(pattern), weights.sum())]
+    gold_codes = None if known is None else _gold_codes(known, encoded)[pattern]
+    return Bound(
+        held, names, stream.observed, stream.sample.points, description, weights, None,
+        np.zeros(0, int), tuple(found), gold_codes, encoded.similar.names, stream,
+    )  # fmt: skip
+
+
+def _fitted(
+    files: "_Files", reports: Sequence[str], pattern: np.ndarray, uniform: np.ndarray, cells: Any
+) -> tuple["_Files", Records, str, list[Finding]]:
+    """What columns become, the sample as records, and words about the observations."""
+    columns = files.columns(cells)
+    y = {name: columns[name] for name in files.observations}
+    leaks = find_leaks(dict(zip(reports, files.labels[:, pattern], strict=True)), y)
+    rows = np.flatnonzero(uniform & files.kept(pattern, columns))
+    intake = files.intake
+    prepared = prepare_table(take_rows(y, rows), kinds=intake.kinds, scale=intake.scale)
+    with float64():
+        kernel = TableKernel.of(prepared.points, prepared.table_width)
+        observed = approximate(kernel, prepared.points[:1])
+    single = replace(jax.device_get(replace(observed.kernel, stands_for=None)), stands_for=kernel)
+    files = files._replace(table=replace(prepared, points=prepared.points[:0]), kernel=single)
+    found = [input_finding(said) for said in prepared.warnings]
+    found += [leak_finding(*leak) for leak in leaks]
+    description = prepared.description + _approximately(observed)
+    return files, files.records(pattern, columns), description, found
+
+
+class _Files(NamedTuple):
+    """How files become records."""
+
+    reading: Reading
+    counted: Counted
+    text: bool
+    observations: tuple[str, ...]
+    intake: Intake
+    labels: np.ndarray
+    table: Any = None
+    kernel: Any = None
+
+    def batches(self, path: Any) -> Iterator[Records]:
+        """The records of one file."""
+        start = 0
+        for pattern, cells in patterns(path, self.reading, self.counted):
+            try:
+                yield self.records(pattern, self.columns(cells, start))
+            except ValueError as error:
+                raise ValueError(f"{path}: {error}") from None
+            start += len(pattern)
+
+    def columns(self, cells: Mapping[str, Any], start: int = 0) -> dict[str, Column]:
+        """Columns as they stand in files, read."""
+        found = {}
+        for name, values in cells.items():
+            one = read(parsed(values, name, self.reading) if self.text else values, name)
+            found[name] = one.from_row(FIRST_ROW + start)
+        return found
+
+    def records(self, pattern: np.ndarray, columns: Mapping[str, Column]) -> Records:
+        """Records of which all that is needed is there."""
+        points = self.table.points_of({name: columns[name] for name in self.observations})
+        points = (points - self.kernel.stands_for.center).astype(np.float32)
+        weights, name = np.ones(len(pattern)), self.intake.weights
+        if name:
+            weights = check_observations(columns[name], name=name, kind="numeric").values
+        kept = self.kept(pattern, columns) & (weights > 0)
+        return Records(pattern[kept], points[kept], weights[kept].astype(float))
+
+    def kept(self, pattern: np.ndarray, columns: Mapping[str, Column]) -> np.ndarray:
+        """Which records are not to be left out."""
+        kept = pattern >= 0
+        if self.intake.missing == "drop":
+            kept &= self.labels[:, pattern].min(axis=0) >= 0
+            for given in columns.values():
+                kept &= given.present.reshape(len(given), -1).all(axis=1)
+        return kept
+
+
+def _over(paths: Any, files: _Files, how: Mapping[str, Any], work: Any) -> Iterator[Any]:
+    """What is found of the records of every file."""
+    held = io.BytesIO()
+    pickler = pickle.Pickler(held)
+    pickler.fast = True  # equal things in equal bytes, whichever of them are one object
+    pickler.dump((files, work))
+    about = hashlib.sha256(held.getvalue()).hexdigest()
+    found = partial(_found, files=files, work=work)
+    return over_files(paths, files.reading, found, (_zipped, _unzipped), about=about, **how)
+
+
+def _found(path: Any, files: _Files, work: Any) -> Any:
+    return work(files.batches(path))
+
+
+def _zipped(arrays: Sequence[np.ndarray]) -> bytes:
+    held = io.BytesIO()
+    np.savez(held, *arrays)
+    return held.getvalue()
+
+
+def _unzipped(data: bytes) -> list[np.ndarray]:
+    with np.load(io.BytesIO(data)) as found:
+        return list(found.values())
+
+
+def _sampled(size: int, total: float) -> Finding:
+    return Finding(
+        "sample",
+        "note",
+        f"all {total:,.0f} records were paid and counted; a sample of {size:,} tells how they vary "
+        "within quarters of sureness, whether errors are shared and how far features are off",
+        "copies of records are not looked for: take them out of the files first",
+        size,
+    )
 
 
 class _Chosen(NamedTuple):

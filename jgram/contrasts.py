@@ -669,23 +669,30 @@ def tested_together(found: Any, reports: Array) -> Any:
         sums = yield _own_sums, (alone, reports)
         return jax.vmap(partial(_own_p_value, found.spread))(alone, sums)
     others = found.margins(_others, reports)
-    sums, second = yield _tested, (alone, others, reports)
-    own = jax.vmap(partial(_own_p_value, found.spread))(alone, sums)
+    second = yield _others_second, (others, reports)
     scorers = _scorers(found, others, second)
-    sums = yield _linear_sums, (others, scorers, reports)
-    linear = jax.vmap(partial(_linear_p_value, found.spread))(others, scorers, sums)
+    own, linear = yield _tested, (alone, others, scorers, reports)
+    own = jax.vmap(partial(_own_p_value, found.spread))(alone, own)
+    linear = jax.vmap(partial(_linear_p_value, found.spread))(others, scorers, linear)
     return jnp.minimum(1.0, 2 * jnp.minimum(own, linear))
 
 
 @jax.jit
-def _tested(part: Products, alone: Margins, others: Margins, reports: Array) -> Any:
+def _others_second(part: Products, others: Margins, reports: Array) -> _Second:
     part = part._replace(groups=None)
 
     def one(each: Any) -> _Second:
         margins, report = each
         return _second_of(part, _records(part, margins, _others, report), margins.total)
 
-    return _own_sums(part, alone, reports), jax.lax.map(one, (others, reports))
+    return jax.lax.map(one, (others, reports))
+
+
+@jax.jit
+def _tested(
+    part: Products, alone: Margins, others: Margins, scorers: Scorer, reports: Array
+) -> tuple[Any, Any]:
+    return _own_sums(part, alone, reports), _linear_sums(part, others, scorers, reports)
 
 
 @jax.jit
@@ -835,3 +842,10 @@ def _symmetric(matrix):
 def _nonzero(number):
     """The number, or 1 where it is not positive: nothing varies there, and nothing is paid."""
     return jnp.where(number > jnp.finfo(number.dtype).tiny, number, 1.0)
+
+
+OF_MEANS = (_second, _others_second)
+"""Functions of a part that find the same of records of equal labels and of their mean."""
+
+OF_RECORDS = {"paid": _paid, "own sums": _own_sums, "tested": _tested}
+"""Those that take the records themselves."""

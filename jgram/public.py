@@ -15,7 +15,7 @@ from jgram import (
     uncertainty,
 )
 from jgram.annotators import rank_annotators
-from jgram.binding import Intake
+from jgram.binding import Intake, bind_files
 from jgram.findings import Finding
 from jgram.gram_matrix import gram
 from jgram.influences import influence
@@ -48,6 +48,7 @@ __all__ = [
     "RandomFeatures",
     "Ranking",
     "ScoreReport",
+    "bind_files",
     "bootstrap",
     "compare",
     "delta",

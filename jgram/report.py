@@ -695,7 +695,7 @@ def _ranking_findings(found: Ranking) -> list[Line]:
 
 def score(
     x_hat: Any,
-    y: Any,
+    y: Any = None,
     kernel: Kernel | str | None = None,
     intake: Intake = AS_GIVEN,
     *,
@@ -707,7 +707,8 @@ def score(
 
     Args:
         x_hat: Labels ``[n]`` of any type (text, ints, pandas, polars, ...), or soft reports
-            ``[n, d]`` with rows on the simplex.
+            ``[n, d]`` with rows on the simplex; or files of any size, observations and all
+            (:func:`jgram.bind_files`).
         y: Observations: a table of mixed columns, categories ``[n]``, numbers ``[n]`` or
             ``[n, k]``, or rows of class probabilities.
         kernel: ``None`` takes what fits the observations, without looking at the reports
@@ -732,7 +733,10 @@ def score(
     Reference: Definitions 4.4 and 4.10 of *Data Reliability Scoring*.
     """
     intake = replace(intake, **options)
-    judged, _ = _judgement({name: x_hat}, y, kernel, intake, confidence)
+    if y is None and not isinstance(x_hat, Bound):
+        raise ValueError("expected y=, what is observed of the records, got none")
+    reports = x_hat if isinstance(x_hat, Bound) else {name: x_hat}
+    judged, _ = _judgement(reports, y, kernel, intake, confidence)
     found = (*judged.bound.findings, *_few_groups(judged.groups))
     (report,) = _published(judged, found)
     return report
@@ -783,16 +787,14 @@ def rank_reports(
         >>> ranking.conclusion, round(ranking.reports[1].keeps, 2)
         ('truth is the most reliable.', 0.71)
     """
-    if not (isinstance(reports, Mapping) or hasattr(reports, "columns")):
+    if not (isinstance(reports, Mapping | Bound) or hasattr(reports, "columns")):
         raise ValueError(
             f"expected reports by name, {{name: labels}} or a data frame, got "
             f"{type(reports).__name__}"
         )
-    reports = named_columns(reports, "reports")
-    if len(reports) < 2:
-        raise ValueError(
-            f"expected two reports or more to rank, got {len(reports)}: use score for one"
-        )
+    reports = reports if isinstance(reports, Bound) else named_columns(reports, "reports")
+    if (count := len(reports.reports if isinstance(reports, Bound) else reports)) < 2:
+        raise ValueError(f"expected two reports or more to rank, got {count}: use score for one")
     intake = replace(intake, **options)
     judged, length = _judgement(reports, y, kernel, intake, confidence, gold)
     bound = judged.bound
@@ -804,7 +806,7 @@ def rank_reports(
         )
     with float64():
         judged, questions = _questioned(_with_enough_features(judged))
-        judged = _joined(judged, y is not None)
+        judged = _joined(judged, y is not None or isinstance(reports, Bound))
         key = jax.random.key(0) if key is None else key
         found = _verdicts(key, judged.pairs, judged.noise, judged.groups, confidence)
         verdicts = jax.device_get(found)
@@ -862,6 +864,7 @@ class _Judged(NamedTuple):
         noise: P-values of the tests against noise.
         product: The kernel times the reports as they were given.
         left: Figures without one block of random features after the other.
+        uncertain: The published scores of records out of memory.
         published: Scores of reports that are judged by one another.
         own: Payoffs by the observations alone, where there is other evidence too.
         joined: All kinds of evidence, where there are others than observations.
@@ -876,13 +879,14 @@ class _Judged(NamedTuple):
     noise: Any = None
     product: Any = None
     left: LeftOut | None = None
+    uncertain: Any = None
     published: tuple[ScoreReport, ...] = ()
     own: Payoffs | None = None
     joined: Joined | None = None
 
 
 def _judgement(
-    reports: Mapping[str, Any],
+    reports: Mapping[str, Any] | Bound,
     y: Any,
     kernel: Any,
     intake: Intake,
@@ -893,8 +897,11 @@ def _judgement(
     normal_quantile(confidence)  # refuses what is no confidence
     if y is None and kernel is not None:
         raise ValueError("expected y=, the observations that kernel= compares, got none")
-    bound = bind(reports, y, kernel, intake, gold)
-    judge = _judge if y is not None else _judge_by_others
+    files = isinstance(reports, Bound)
+    if files and not (y is None and kernel is None and gold is None):
+        raise ValueError("expected no y=, kernel= or gold= beside files that are bound with them")
+    bound = reports if isinstance(reports, Bound) else bind(reports, y, kernel, intake, gold)
+    judge = _judge_stream if bound.stream else _judge if y is not None else _judge_by_others
     d, n, length = len(bound.classes), bound.observed.size, intake.block_length
     aligned = align(np.stack(list(bound.reports.values())), d, bound.weights)
     judged = _Judged(bound, aligned, bound.groups, confidence)
@@ -963,6 +970,15 @@ def _judge(judged: _Judged) -> _Judged:
             bound.observed, stacked, num_classes=len(bound.classes), weights=bound.weights
         ),
     )
+
+
+def _judge_stream(judged: _Judged) -> _Judged:
+    """The same of records out of memory, at the records of a sample."""
+    stream: Any = judged.bound.stream
+    found = stream.judge(judged.aligned.names)
+    pairs, alone, noise, left = found.pairs, found.alone, found.noise_p_values, found.left
+    uncertain = dict(zip(judged.bound.reports, found.published, strict=True))
+    return judged._replace(pairs=pairs, alone=alone, noise=noise, left=left, uncertain=uncertain)
 
 
 def _judge_by_others(judged: _Judged) -> _Judged:
@@ -1043,7 +1059,8 @@ def _with_enough_features(judged: _Judged) -> _Judged:
         return judged
     left: Any = judged.left
     kernel, size = judged.bound.observed.kernel, _num_features(judged)
-    while kernel.stands_for is not None and size < MOST_FEATURES:
+    fixed = kernel.stands_for is None or judged.bound.stream is not None
+    while not fixed and size < MOST_FEATURES:
         short = shortfall(left, _paired_errors(judged.pairs))
         if short <= 1:
             break
@@ -1075,9 +1092,10 @@ def _questioned(judged: _Judged) -> tuple[_Judged, list[_Question]]:
     w = np.ones(observed.size) if judged.bound.weights is None else judged.bound.weights
     rows, functions = instruments(observed, w, d + 8)
     near = None if groups is None else groups[rows]
+    drawn = 1.0 if judged.bound.stream is None else judged.bound.stream.drawn
     tests, weighted, strata = [], [], []
     for (i, j), paid in zip(zip(*np.triu_indices(len(labels), 1), strict=True), each, strict=True):
-        own = paid.weights[rows]
+        own = paid.weights[rows] * drawn
         found = disagreement_test(labels[i][rows], labels[j][rows], functions, own, near)
         scale = paid.weights.sum() / max(own.sum(), 1e-300)
         tests.append(found._replace(excess=found.excess * scale))
@@ -1150,7 +1168,7 @@ def _published(judged: _Judged, more: Sequence[Finding] = ()) -> Iterator[ScoreR
     if judged.published:
         yield from judged.published
         return
-    uncertain = uncertainties(
+    uncertain = judged.uncertain or uncertainties(
         bound.reports,
         bound.observed,
         num_classes=d,
@@ -1193,7 +1211,7 @@ def _published(judged: _Judged, more: Sequence[Finding] = ()) -> Iterator[ScoreR
 
 
 def _number(value: Any) -> int | float:
-    return int(value) if float(value).is_integer() else float(value)
+    return round(value) if abs(value - round(value)) < 1e-9 * max(value, 1.0) else float(value)
 
 
 def _ranking(

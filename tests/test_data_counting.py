@@ -314,12 +314,13 @@ def test_no_checkpoint_with_a_flipped_bit_is_believed(tmp_path, flips):
     count_files(folder, reading, checkpoint=kept)
     (path,), (place,) = folder.iterdir(), kept.iterdir()
     data = place.read_bytes()
-    assert counting._load(kept, path, reading) is not None
+    identity = counting._identity(path, reading)
+    assert counting._kept(kept, identity) is not None
     for _ in range(flips):
         flipped = bytearray(data)
         flipped[rng.integers(len(data))] ^= 1 << int(rng.integers(8))
         place.write_bytes(flipped)
-        assert counting._load(kept, path, reading) is None
+        assert counting._kept(kept, identity) is None
 
 
 def test_a_file_that_grows_while_it_is_counted_is_refused_and_not_kept(tmp_path, monkeypatch):
@@ -334,7 +335,7 @@ def test_a_file_that_grows_while_it_is_counted_is_refused_and_not_kept(tmp_path,
 
     with monkeypatch.context() as patched:
         patched.setattr(counting, "coded_batches", growing)
-        with pytest.raises(ValueError, match=r"log\.csv: changed while it was counted"):
+        with pytest.raises(ValueError, match=r"log\.csv: changed while it was read"):
             count_files(path, Reading(("x",)), checkpoint=kept)
     assert list(kept.iterdir()) == []
     found = count_files(path, Reading(("x",)), checkpoint=kept)

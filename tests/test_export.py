@@ -269,7 +269,9 @@ def front_doors(directory):
     drawn = approximation.approximate(TableKernel.of(NUMBERS.astype(float)), NUMBERS)
     approximation.leave_blocks_out(drawn, REPORTS, **CLASSES)
     drawn.product(NUMBERS), drawn.gram(NUMBERS), drawn.squares
-    streams.Stream([(REPORTS, np.asarray(OUTCOMES))], kernels.Delta(5), **CLASSES).judge()
+    used = streams.Records(np.arange(len(X_HAT)), np.asarray(NUMBERS), np.ones(len(X_HAT)))
+    drawn = kernels.RandomFeatures.draw(KEY, 64, dimension=NUMBERS.shape[1], bandwidth=1.0)
+    streams.Stream.of(drawn, REPORTS, D, used, lambda work: [work([used])]).judge()
     jgram.noise_floor(KEY, X_HAT, NUMBERS, kernels.RBF(3.0), draws=2)
     jgram.noise_floor(KEY, X_HAT, OUTCOMES, "delta", draws=2)
     jgram.bootstrap(KEY, X_HAT, NUMBERS, kernels.RBF(3.0), draws=2)

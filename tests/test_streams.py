@@ -1,99 +1,169 @@
-"""Passes over batches, against all records in memory."""
+"""Records that stay in files, against all records in memory."""
 
-from functools import partial
+import json
 
 import jax
 import numpy as np
+import pandas as pd
 import pytest
 
 import jgram
-from jgram.comparisons import records_needed, retention, sign_test
-from jgram.contrasts import noise_tests_of, payoffs_alone, payoffs_of_pairs, products
+from jgram import binding
+from jgram.cli import main
+from jgram.comparisons import records_needed, sign_test
+from jgram.contrasts import noise_tests_of, pair_payoffs, payoffs_alone, products
 from jgram.kernels import RandomFeatures
 from jgram.observed import observe
-from jgram.ranks import rank_pairs
-from jgram.streams import Stream
+from jgram.streams import Records, Stream
 from jgram.uncertainty import uncertainties
 
 N, CLASSES = 150, 3
 
 
-def records(kernel):
+def records(gaps=False, n=N):
     rng = np.random.default_rng(3)
-    truth = rng.integers(0, CLASSES, N)
+    truth = rng.integers(0, CLASSES, n)
     reports = np.stack(
-        [np.where(rng.random(N) < e, rng.integers(0, CLASSES, N), truth) for e in (0.1, 0.3, 0.6)]
+        [np.where(rng.random(n) < e, rng.integers(0, CLASSES, n), truth) for e in (0.1, 0.3, 0.6)]
     )
-    if kernel == "delta":
-        return reports, np.where(rng.random(N) < 0.3, rng.integers(0, 4, N), truth), jgram.Delta(4)
-    drawn = RandomFeatures.draw(jax.random.key(0), 64, dimension=2, bandwidth=2.0)
-    return reports, rng.normal(size=(CLASSES, 2))[truth] * 2 + rng.normal(size=(N, 2)), drawn
+    reports[rng.random(reports.shape) < 0.1 * gaps] = -1
+    return reports, rng.normal(size=(CLASSES, 2))[truth] * 2 + rng.normal(size=(n, 2))
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("soft", [False, True])
-@pytest.mark.parametrize("kernel", ["delta", pytest.param("features", marks=pytest.mark.thorough)])
-def test_streams_say_what_memory_says(kernel, soft):
-    reports, y, kernel = records(kernel)
-    reports = np.eye(CLASSES)[reports] * 0.7 + 0.1 if soft else reports
-    weights = np.arange(N) % 3 + 1.0 if isinstance(kernel, jgram.Delta) else np.ones(N)
+def streamed(kernel, reports, y, weights, drawn=None):
+    labels, pattern = np.unique(reports, axis=1, return_inverse=True)
+    whole = Records(pattern.ravel(), y, weights)
     cuts = [slice(0, 50), slice(50, 50), slice(50, 110), slice(110, N)]
-    stream = Stream(
-        [(reports[:, cut], y[cut], weights[cut]) for cut in cuts], kernel, num_classes=CLASSES
-    )
-    found = stream.judge()
-    with jax.enable_x64(True):
-        observed = observe(kernel, y)
-        known = products(observed, reports, num_classes=CLASSES, weights=weights)
-        pairs = payoffs_of_pairs(known, np.stack(np.triu_indices(3, 1), axis=1))
-        names = dict(zip("abc", reports, strict=True))
-        published = uncertainties(names, observed, num_classes=CLASSES, weights=weights)
-        same = partial(np.testing.assert_allclose, rtol=1e-12, atol=1e-17)
-        for said, exact in ((found.pairs, pairs), (found.alone, payoffs_alone(known))):
-            for field in ("means", "covariance", "seen"):
-                same(getattr(said, field), getattr(exact, field))
-        np.testing.assert_allclose(found.noise_p_values, noise_tests_of(known), rtol=1e-9)
-        for i in range(3):
-            same(_judge(found.pairs, i), _judge(pairs, i), rtol=1e-8)
-        ranked = [
-            rank_pairs(jax.random.key(0), each, found.noise_p_values)
-            for each in (found.pairs, pairs)
-        ]
-        same(ranked[0].values, ranked[1].values, rtol=1e-9)
-        same(ranked[0].standard_errors, ranked[1].standard_errors, rtol=1e-8)
-        same(ranked[0].keeps.lower, ranked[1].keeps.lower, atol=0.02)
-    assert stream.num_records == weights.sum()
-    for said, exact in zip(found.published, published.values(), strict=True):
-        for field in ("log_score", "standard_error", "lengths", "inverse", "rank"):
-            same(getattr(said, field), getattr(exact, field), rtol=1e-10)
-        assert (said.bias is None) == (exact.bias is None)
-        assert said.bias is None or said.bias == pytest.approx(exact.bias, rel=1e-9)
+    batches = [Records(*(part[cut] for part in whole)) for cut in cuts]
+    sample = whole if drawn is None else Records(*(part[drawn] for part in whole))
+    return Stream.of(kernel, labels, CLASSES, sample, lambda work: [work([b]) for b in batches])
 
 
 @pytest.mark.thorough
-def test_one_report_is_paired_with_itself():
-    reports, y, kernel = records("delta")
-    found = Stream([(reports[:1], y)], kernel, num_classes=CLASSES).judge()
-    assert found.pairs.means.shape == (1, 2)
-    assert float(found.noise_p_values[0]) < 1e-6
+@pytest.mark.parametrize("gaps", [False, True])
+def test_streams_say_what_memory_says(gaps):
+    reports, y = records(gaps)
+    weights = np.arange(N) % 3 + 1.0
+    with jax.enable_x64(True):
+        drawn = RandomFeatures.draw(jax.random.key(0), 64, dimension=2, bandwidth=2.0)
+        kernel = RandomFeatures(np.asarray(drawn.frequencies))
+        found = streamed(kernel, reports, y, weights).judge()
+        names = np.array([[1, 2, 0], [0, 1, 2], [0, 1, 2]])
+        renamed = np.where(reports >= 0, np.argsort(names)[np.arange(3)[:, None], reports], -1)
+        again = streamed(kernel, renamed, y, weights).judge(names)
+        observed, options = observe(kernel, y), {"num_classes": CLASSES, "weights": weights}
+        known = products(observed, reports, **options)
+        pairs, alone = pair_payoffs(observed, reports, **options), payoffs_alone(known)
+        published = uncertainties(dict(zip("abc", reports, strict=True)), observed, **options)
+        other = uncertainties(dict(zip("abc", renamed, strict=True)), observed, **options)
+        noise = noise_tests_of(known)
+    for one, exact in ((found, published), (again, other)):
+        for field in ("values", "differences", "means", "covariance", "seen", "weights", "gains"):
+            same(getattr(one.pairs, field), getattr(pairs, field))
+            same(getattr(one.alone, field), getattr(alone, field))
+        np.testing.assert_allclose(one.noise_p_values, noise, rtol=1e-9)
+        for said, score in zip(one.published, exact.values(), strict=True):
+            for field in ("log_score", "standard_error", "lengths", "inverse", "contributions"):
+                same(getattr(said, field), getattr(score, field))
+            assert said.bias == (score.bias and pytest.approx(score.bias, rel=1e-9))
 
 
-def _judge(pairs, i):
-    each = (pairs.differences[i], pairs.weights[i])
-    keeps = retention(pairs.means[i], pairs.covariance[i], 1.96)
-    return np.array([*sign_test(*each), records_needed(*each), *keeps[:3]], float)
+def same(found, exact):
+    np.testing.assert_allclose(found, exact, rtol=1e-9, atol=1e-10)
 
 
-def test_what_cannot_be_streamed_is_refused(unchecked):
-    reports, y, kernel = records("delta")
-    whole = [(reports, y)]
-    with pytest.raises(ValueError, match="can be read twice"):
-        Stream(iter(whole), kernel, num_classes=CLASSES)
-    with pytest.raises(ValueError, match="a kernel with features"):
-        Stream(whole, jgram.RBF(1.0), num_classes=CLASSES)
-    with pytest.raises(ValueError, match="at least one batch"):
-        Stream([], kernel, num_classes=CLASSES)
-    with pytest.raises(ValueError, match=r"labels 0\.\.1"):
-        Stream(whole, kernel, num_classes=2)
-    with pytest.raises(ValueError, match="weights"):
-        Stream([(reports, y[:-1])], kernel, num_classes=CLASSES)
+@pytest.mark.thorough
+def test_a_sample_has_the_moments_of_all_records():
+    reports, y = records()
+    drawn = np.union1d(np.arange(0, N, 2), np.unique(reports, axis=1, return_index=True)[1])
+    with jax.enable_x64(True):
+        kernel = RandomFeatures.draw(jax.random.key(0), 64, dimension=2, bandwidth=2.0)
+        kernel = RandomFeatures(np.asarray(kernel.frequencies))
+        some = streamed(kernel, reports, y, np.ones(N), drawn)
+        found, known = some.judge(), streamed(kernel, reports, y, np.ones(N)).judge()
+        for i in range(3):  # spreads are of the sample, and scorers take them
+            one, all_of_it = (jax.tree.map(lambda x, i=i: x[i], x.pairs) for x in (found, known))
+            same(one.weights.sum(), N)
+            for field in ("means", "covariance"):
+                np.testing.assert_allclose(
+                    getattr(one, field), getattr(all_of_it, field), rtol=0.02, atol=1e-4
+                )
+            for test in (sign_test, records_needed):
+                tested = (test(x.differences, x.weights) for x in (one, all_of_it))
+                np.testing.assert_allclose(*tested, rtol=0.03)
+    assert len(drawn) < 0.8 * N
+    assert some.drawn == len(drawn) / N
+
+
+@pytest.fixture
+def folder(tmp_path):
+    reports, y = records(n=900)
+    table = pd.DataFrame(dict(zip("abc", np.array(["x", "y", "z"])[reports], strict=True)))
+    table["u"], table["v"] = y.T.round(3)
+    table["ward"] = np.array(["p", "q", None], object)[np.arange(900) % 3]
+    table.loc[::7, "b"] = None
+    table["gold"] = np.where(np.arange(900) % 9 == 0, table["a"], None)
+    table["w"] = np.arange(900) % 2 + 1
+    (tmp_path / "many").mkdir()
+    for number, part in enumerate(np.split(np.arange(900), [250, 700])):
+        table.iloc[part].to_csv(tmp_path / "many" / f"{number}.csv", index=False)
+    return tmp_path, table
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    "options", ["", "--gold gold --weight w", "--missing drop", "--scale standard"]
+)
+def test_a_folder_of_numbers_is_ranked_as_in_memory(folder, options, monkeypatch, capsys):
+    path, table = folder
+    monkeypatch.setattr(binding, "EXACT_RECORDS", 100)  # random features in memory, too
+    monkeypatch.setattr(jgram.report, "MOST_FEATURES", 1024)
+    asked = ["--report", "a", "--report", "b", "--report", "c", "--observation", "u",
+             "--observation", "v", "--observation", "ward", *options.split(), "--json"]  # fmt: skip
+    table.to_csv(path / "one.csv", index=False)
+    known = run(capsys, "rank", path / "one.csv", *asked)
+    for _ in range(2):  # the second time from what was kept
+        found = run(capsys, "rank", path / "many", *asked, "--checkpoint", path / "kept")
+        assert len(list((path / "kept").iterdir())) == 9
+        alike(found["pairs"], known["pairs"])
+        alike(found["reports"], known["reports"])
+        assert (found["num_records"], found["observations"]) == (
+            known["num_records"], known["observations"],
+        )  # fmt: skip
+
+
+def run(capsys, *arguments):
+    with pytest.raises(SystemExit) as ended:
+        main([*map(str, arguments)])
+    printed = capsys.readouterr()
+    assert ended.value.code == 0, printed.err
+    return json.loads(printed.out)
+
+
+def alike(found, known):
+    """Nested records of the same numbers, to single precision."""
+    if isinstance(known, dict):
+        for key in known:
+            alike(found[key], known[key])
+    elif isinstance(known, list):
+        assert len(found) == len(known)
+        for one, other in zip(found, known, strict=True):
+            alike(one, other)
+    else:
+        assert found == (
+            pytest.approx(known, rel=2e-3, abs=1e-4) if type(known) is float else known
+        )
+
+
+def test_what_cannot_be_streamed_is_refused(folder, monkeypatch):
+    path, table = folder
+    with pytest.raises(ValueError, match="no groups="):
+        jgram.bind_files(path / "many", ["a", "b"], ["u"], jgram.Intake(block_length=3))
+    with pytest.raises(ValueError, match="no y="):
+        jgram.score(jgram.bind_files(path / "many", ["a"], ["u"]), table["u"])
+    monkeypatch.setattr(binding, "DRAWN", 90)
+    table["u"] = table["u"].astype(str)
+    table.loc[890, "u"] = "high"
+    table.iloc[700:].to_csv(path / "many" / "2.csv", index=False)
+    with pytest.raises(ValueError, match=r"2\.csv: u: expected numbers, got 'high' in row 192"):
+        jgram.bind_files(path / "many", ["a", "b"], ["u"])

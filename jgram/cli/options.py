@@ -201,6 +201,11 @@ class Observed:
         return self.observation or []
 
     @property
+    def binned(self) -> bool:
+        """Whether numbers are put into bins."""
+        return bool(self.bins or self.observation_bins)
+
+    @property
     def needed(self) -> list[str]:
         """The names of the observations, one or more."""
         if not self.observation:
@@ -242,11 +247,16 @@ class Engine:
 
     checkpoint: Annotated[
         Path | None,
-        Option(help="Folder that keeps what was counted of each file: a killed run goes on."),
+        Option(help="Folder that keeps what was found of each file: a killed run goes on."),
     ] = None
     scheduler: Annotated[
-        str | None, Option(help="Address of a Dask cluster whose workers count the files.")
+        str | None, Option(help="Address of a Dask cluster whose workers read the files.")
     ] = None
+
+    @property
+    def told(self) -> bool:
+        """Whether files are to be read as those of any size are, small ones too."""
+        return self.checkpoint is not None or self.scheduler is not None
 
 
 @dataclass(frozen=True, kw_only=True)

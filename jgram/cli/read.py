@@ -1,15 +1,16 @@
 """From a file to columns ready to be judged; imports JAX, so commands import it when they run."""
 
 import json
+import atexit
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
-from jgram.binding import categories
+from jgram.binding import Intake, bind_files, categories
 from jgram.cli.options import Engine, Inference, Input, Missing, Observed, ScaleName
 from jgram.counted import Counted
 from jgram.data import (
@@ -49,7 +50,7 @@ _NOTHING_TO_CUT = "--bins: expected a numeric column to put into bins, got none"
 class Given(NamedTuple):
     """What the library judges: its arguments, and a record of where they came from."""
 
-    reports: dict[str, Any]
+    reports: Any  # labels by name; or Bound, of records that stay in files
     observations: dict[str, Any] | None
     kernel: Any
     options: dict[str, Any]
@@ -129,6 +130,12 @@ def read_for_judging(
             "--block-length: expected --order, the column that puts the records in order of "
             "time, got none"
         )
+    about = {"file": str(source.file), "observations": observed.columns, "seed": inference.seed}
+    bound = _streamed(source, observed, reports, inference, engine, progress, gold)
+    if bound is not None:
+        notes = ["records stay in the files, which are read again in every pass"]
+        options = {"confidence": inference.confidence}
+        return Given(bound, None, None, options, {**about, "notes": notes})
     others = [name for name in (inference.weight, inference.group, gold) if name]
     whole = "--gold" if gold else None if observed.columns else "no --observation"
     columns, _, notes, _, counted, _ = read_records(
@@ -155,15 +162,48 @@ def read_for_judging(
         "block_length": length if length or order else 1,
         **({"gold": columns[gold]} if gold else {}),
     }
-    about = {
-        "file": str(source.file),
-        "observations": observed.columns,
-        "seed": inference.seed,
-        "notes": notes,
-    }
     kernel = kernel_of(observed.kernel, observed.bandwidth) if counted is None else "delta"
     observations = {name: columns[name] for name in observed.columns} or None
-    return Given(labels, observations, kernel, options, about)
+    return Given(labels, observations, kernel, options, {**about, "notes": notes})
+
+
+def _streamed(
+    source: Input,
+    observed: Observed,
+    reports: Sequence[str],
+    inference: Inference,
+    engine: Engine,
+    progress: Callable[[int, int], None],
+    gold: str | None,
+) -> Any:
+    """Large files with numbers among the observations, bound; ``None`` where they are read whole,
+    or counted."""
+    plain = replace(observed, kind=None, scale=ScaleName.RANK)
+    ordered = inference.order or inference.group or inference.block_length
+    if not observed.columns or ordered or observed.binned or _takes_records(plain):
+        return None
+    if observed.kernel or not (engine.told or is_large(source.file)):
+        return None
+    reading = _reading(source, observed, (*reports, *observed.columns))
+    files, reading, _ = opened(source.file, reading)
+    first = _first(files[0], reading)
+    if not any(first[name].measured for name in observed.columns if name in first):
+        return None
+    labels = first[reports[0]]
+    intake = Intake(
+        classes=listed(source.classes, labels),
+        missing=source.missing.value,
+        abstain=_as_label(source.abstain, labels),
+        kinds=kinds_of(observed.kind),
+        scale=observed.scale.value,
+        weights=inference.weight,
+        merge=merge_of(source.merge),
+    )
+    held = ExitStack()  # the passes are made when the reports are judged
+    atexit.register(held.close)
+    how = {"map": held.enter_context(_mapped(engine)), "checkpoint": engine.checkpoint}
+    about: Any = {"gold": gold, "reading": reading, "progress": progress, **how}
+    return bind_files(files, reports, observed.columns, intake, **about)
 
 
 def ranked(given: Given, seed: int) -> Any:
@@ -206,14 +246,13 @@ def read_records(
     if twice := next((name for name in named if named.count(name) > 1), None):
         raise ValueError(f"expected distinct columns, got {twice} twice")
     asked = whole or ("--order" if order else _takes_records(observed))
-    told = engine.checkpoint is not None or engine.scheduler is not None
-    if told and asked:
+    if engine.told and asked:
         raise ValueError(
             f"{asked}: expected no --checkpoint and no --scheduler, which serve to count distinct "
             f"records: {asked} takes the records themselves"
         )
     wanted = tuple(dict.fromkeys([*named, *others]))
-    if not asked and (told or is_large(source.file)):
+    if not asked and (engine.told or is_large(source.file)):
         found = _read_counted(source, observed, reports, wanted, engine, progress)
         if found is not None:
             return found
@@ -258,20 +297,12 @@ def _read_counted(
     progress: Callable[[int, int], None],
 ) -> Prepared | None:
     """Distinct records with counts; ``None`` where the observations are no categories."""
-    reading = Reading(
-        wanted,
-        source.separator,
-        observed.thousands,
-        observed.decimal,
-        tuple(source.missing_value or ()),
-        drop=source.missing is Missing.DROP,
-        encoding=source.encoding,
-        sheet=source.sheet,
-    )
+    reading = _reading(source, observed, wanted)
     files, reading, _ = opened(source.file, reading)
-    binned = observed.bins or observed.observation_bins
-    if not binned and observed.kernel is None and _has_numbers(files[0], reading, observed):
-        return None
+    if not observed.binned and observed.kernel is None:
+        first = _first(files[0], replace(reading, names=tuple(observed.columns)))
+        if any(one.measured for one in first.values()):
+            return None
     with _mapped(engine) as map_files:
         reading, notes = _with_bins(files, reading, observed, reports, map_files)
         counted = count_files(
@@ -295,14 +326,26 @@ def _read_counted(
     return Prepared(columns, np.zeros(0, int), notes, total, counted, reading)
 
 
-def _has_numbers(file: Any, reading: Reading, observed: Observed) -> bool:
-    """Whether an observation is numbers or dates, by the first records of a file."""
-    first = next(batches(file, replace(reading, names=tuple(observed.columns))), {})
-    for name, values in first.items():
-        cells = parsed(values, name, reading) if isinstance(values, list) else values
-        if read(cells, name).measured:
-            return True
-    return False
+def _reading(source: Input, observed: Observed, names: tuple[str, ...]) -> Reading:
+    """How files of any size are read."""
+    return Reading(
+        names,
+        source.separator,
+        observed.thousands,
+        observed.decimal,
+        tuple(source.missing_value or ()),
+        drop=source.missing is Missing.DROP,
+        encoding=source.encoding,
+        sheet=source.sheet,
+    )
+
+
+def _first(file: Any, reading: Reading) -> dict[str, Column]:
+    """Columns of the first records of a file."""
+    return {
+        name: read(parsed(values, name, reading) if isinstance(values, list) else values, name)
+        for name, values in next(batches(file, reading), {}).items()
+    }
 
 
 @contextmanager

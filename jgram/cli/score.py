@@ -34,7 +34,7 @@ def run(
         from jgram.cli.read import read_for_judging
 
         given = read_for_judging(source, observed, report, inference, engine, bar)
-        (labels,) = given.reports.values()
+        labels = given.reports if given.observations is None else given.reports[report[0]]
         found = score(labels, given.observations, given.kernel, name=report[0], **given.options)
     view = found.view(given.source, counts_scale=counts_scale)
     return emit(found, given.source, output, told=found.reason is None, view=view)

@@ -24,9 +24,18 @@ import numpy as np
 from jgram.counted import Counted, count, merge, objects, representatives
 from jgram.data.bins import quantile_bins
 from jgram.data.columns import DROP_HINT, column, drop_missing
-from jgram.data.files import Reading, batches, opened, parsed, select
+from jgram.data.files import Reading, batches, joined, opened, parsed, rows_of, select
 
-__all__ = ["coded_batches", "count_batches", "count_files", "locate", "quantile_edges"]
+__all__ = [
+    "coded_batches",
+    "count_batches",
+    "count_files",
+    "draw",
+    "locate",
+    "over_files",
+    "patterns",
+    "quantile_edges",
+]
 
 MOST_DISTINCT = 2_000_000
 SAMPLED = 100_000  # records that quantiles are taken from
@@ -73,23 +82,10 @@ def count_files(
         209
     """
     files, reading, text = opened(source, reading)
-    folder = None if checkpoint is None else Path(checkpoint)
-    if folder is not None:
-        if folder.exists() and not folder.is_dir():
-            raise ValueError(f"{folder}: expected a folder for checkpoints, got a file")
-        folder.mkdir(parents=True, exist_ok=True)
-    loaded = [_load(folder, path, reading) for path in files]
-    parts = [part for part in loaded if part is not None]
-    waiting = [path for path, part in zip(files, loaded, strict=True) if part is None]
-    done = len(files) - len(waiting)
-    found = map(functools.partial(_count_file, reading=reading), waiting)
-    for one in found:
-        identity, part = _result(one)
-        _save(folder, identity, part)
+    work, parts = functools.partial(_count_file, reading=reading), []
+    how: Any = {"map": map, "checkpoint": checkpoint, "progress": progress}
+    for part in over_files(files, reading, work, (_packed, _unpacked), **how):
         parts = _compacted([*parts, part])
-        done += 1
-        if progress is not None:
-            progress(done, len(files))
     return _labelled(merge(parts), reading, source, text=text)
 
 
@@ -194,6 +190,134 @@ def coded_batches(
     yield from _coded(batches(path, reading, choose, coded=True), reading, path)
 
 
+def over_files(
+    files: Sequence[Path],
+    reading: Reading,
+    work: Callable[[Path], Any],
+    packing: tuple[Callable[[Any], bytes], Callable[[bytes], Any]],
+    *,
+    about: str = "",
+    map: Callable[..., Iterable[Any]] = builtins.map,
+    checkpoint: str | Path | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Iterator[Any]:
+    """What is found of every file, those kept from an earlier run first.
+
+    Args:
+        files: As :func:`jgram.data.files.opened` gives them.
+        reading: How they are read.
+        work: What is asked of each of them.
+        packing: What is found as bytes to keep, and back.
+        about: All else that it depends on.
+        map: As :func:`count_files`; so are the other arguments.
+        checkpoint: A folder.
+        progress: Called with the numbers of finished files and of all.
+    """
+    folder = None if checkpoint is None else Path(checkpoint)
+    if folder is not None:
+        if folder.exists() and not folder.is_dir():
+            raise ValueError(f"{folder}: expected a folder for checkpoints, got a file")
+        folder.mkdir(parents=True, exist_ok=True)
+    kept = [_kept(folder, _identity(path, reading, about)) for path in files]
+    yield from (packing[1](data) for data in kept if data is not None)
+    waiting = [path for path, data in zip(files, kept, strict=True) if data is None]
+    work = functools.partial(_unchanged, work=work, reading=reading, about=about)
+    for number, one in enumerate(map(work, waiting), len(files) - len(waiting) + 1):
+        identity, part = _result(one)
+        if folder is not None:
+            _keep(folder, identity, packing[0](part))
+        yield part
+        if progress is not None:
+            progress(number, len(files))
+
+
+def patterns(
+    path: Path, reading: Reading, counted: Counted
+) -> Iterator[tuple[np.ndarray, dict[str, Any]]]:
+    """Which distinct record every record of a file is, and its other columns as they stand there.
+
+    Args:
+        path: As in :func:`jgram.data.files.batches`.
+        reading: Columns, those counted and others.
+        counted: The distinct records.
+
+    Yields:
+        For every batch the distinct record ``[n]`` of each, -1 for none, and columns by name.
+    """
+    known = {row.tobytes(): i for i, row in enumerate(counted.codes)}
+    for batch in batches(path, reading, coded=True):
+        labels = {name: batch.pop(name) for name in counted.labels}
+        yield _pattern(next(_coded([labels], reading, path)), counted, known), batch
+
+
+def draw(
+    files: Sequence[Path],
+    reading: Reading,
+    counted: Counted,
+    *,
+    size: int,
+    map: Callable[..., Iterable[Any]] = builtins.map,
+    seed: int = 0,
+) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
+    """A sample of the records, with some of every distinct one among those counted.
+
+    Args:
+        files: As :func:`jgram.data.files.opened` gives them.
+        reading: Columns, those counted and others.
+        counted: Distinct records of some of the columns.
+        size: How many records are drawn uniformly.
+        map: As :func:`count_files`.
+        seed: Of the sample.
+
+    Returns:
+        Which distinct record each record is, whether it belongs to the uniform sample, and the
+        other columns.
+    """
+    share = size / counted.num_records
+    fewest = int(np.clip(size // len(counted.counts), 1, 16))
+    about = (counted, share, fewest)
+    work = functools.partial(_draw_file, reading=reading, about=about)
+    seeds = [(seed, number) for number in range(len(files))]
+    found = [_result(one) for one in map(work, zip(files, seeds, strict=True))]
+    parts, _ = _smallest_of([part for each in found for part in each], about)
+    drawn = np.concatenate([part[0] for part in parts])
+    pattern = np.concatenate([part[1] for part in parts])
+    return pattern, drawn < share, joined([part[2] for part in parts], files[0])
+
+
+def _draw_file(item: tuple[Path, tuple[int, int]], reading: Reading, about: Any) -> list[Any]:
+    """Candidates of one file: random numbers, distinct records, and the other columns."""
+    (path, seed), (counted, *_) = item, about
+    rng, parts, limit = np.random.default_rng(seed), [], np.full(len(counted.counts), 2.0)
+    for pattern, others in patterns(path, reading, counted):
+        drawn = rng.random(len(pattern))
+        rows = np.flatnonzero((pattern >= 0) & (drawn < limit[pattern]))
+        cells = {name: rows_of(values, rows) for name, values in others.items()}
+        parts.append((drawn[rows], pattern[rows], cells))
+        if len(parts) == 1:
+            parts, limit = _smallest_of(parts, about)
+    return _smallest_of(parts, about)[0]
+
+
+def _smallest_of(parts: list[Any], about: Any) -> tuple[list[Any], np.ndarray]:
+    """The candidates that stay, and below which number one of each distinct record would."""
+    counted, share, fewest = about
+    drawn = np.concatenate([np.zeros(0), *(part[0] for part in parts)])
+    pattern = np.concatenate([np.zeros(0, int), *(part[1] for part in parts)])
+    order = np.lexsort((drawn, pattern))
+    rank = np.arange(len(order)) - np.searchsorted(pattern[order], pattern[order])
+    stay, last = np.zeros(len(order), bool), order[rank == fewest - 1]
+    stay[order] = (rank < fewest) | (drawn[order] < share)
+    limit = np.full(len(counted.counts), 2.0)
+    limit[pattern[last]] = np.maximum(drawn[last], share)
+    kept = []
+    for part in parts:
+        rows, stay = np.flatnonzero(stay[: len(part[0])]), stay[len(part[0]) :]
+        cells = {name: rows_of(values, rows) for name, values in part[2].items()}
+        kept.append((part[0][rows], part[1][rows], cells))
+    return kept, limit
+
+
 def locate(
     source: str | Path, reading: Reading, counted: Counted, wanted: np.ndarray
 ) -> Iterator[tuple[Path, int, int]]:
@@ -210,21 +334,26 @@ def locate(
     """
     files, reading, _ = opened(source, reading)
     known = {row.tobytes(): i for i, row in enumerate(counted.codes)}
-    sizes, left, start = list(map(len, counted.labels.values())), wanted.copy(), 0
+    left, start = wanted.copy(), 0
     for path in files:
         for batch in coded_batches(path, reading):
-            codes = []
-            for name, (labels, given) in batch.items():
-                place = counted.places[name]
-                codes.append(np.array([*(place.get(x, -1) for x in labels), -1], np.int32)[given])
-            alike = representatives(codes, sizes)
-            rows = np.stack(codes, axis=1)[alike.first]
-            found = np.array([known.get(row.tobytes(), -1) for row in rows])[alike.place]
+            found = _pattern(batch, counted, known)
             for row in np.flatnonzero((found >= 0) & (left[found] > 0)).tolist():
                 if left[found[row]] > 0:
                     left[found[row]] -= 1
                     yield path, start + row, int(found[row])
             start += len(found)
+
+
+def _pattern(batch: Coded, counted: Counted, known: Mapping[bytes, int]) -> np.ndarray:
+    """Which distinct record each record is, -1 for none."""
+    codes = []
+    for name, (labels, given) in batch.items():
+        place = counted.places[name]
+        codes.append(np.array([*(place.get(x, -1) for x in labels), -1], np.int32)[given])
+    alike = representatives(codes, list(map(len, counted.labels.values())))
+    rows = np.stack(codes, axis=1)[alike.first]
+    return np.array([known.get(row.tobytes(), -1) for row in rows], int)[alike.place]
 
 
 # Labels and codes -----------------------------------------------------------------------------
@@ -305,13 +434,17 @@ def _binned(
 # Counts ---------------------------------------------------------------------------------------
 
 
-def _count_file(path: Path, reading: Reading) -> tuple[str, Counted]:
-    """What was counted of a file, and all that it depends on."""
-    identity = _identity(path, reading)
-    found = _count(coded_batches(path, reading), reading)
-    if _identity(path, reading) != identity:
+def _count_file(path: Path, reading: Reading) -> Counted:
+    return _count(coded_batches(path, reading), reading)
+
+
+def _unchanged(path: Path, work: Any, reading: Reading, about: str) -> tuple[str, Any]:
+    """What is found of a file, and all that it depends on."""
+    identity = _identity(path, reading, about)
+    found = work(path)
+    if _identity(path, reading, about) != identity:
         raise ValueError(
-            f"{path}: changed while it was counted: run the same again once it is all written"
+            f"{path}: changed while it was read: run the same again once it is all written"
         )
     return identity, found
 
@@ -395,32 +528,48 @@ def _labelled(raw: Counted, reading: Reading, source: Any, *, text: bool) -> Cou
 # Finished files -------------------------------------------------------------------------------
 
 
-def _identity(path: Path, reading: Reading) -> str:
-    """All that what is counted of a file depends on."""
+def _identity(path: Path, reading: Reading, about: str = "") -> str:
+    """All that what is found of a file depends on."""
     stat = path.stat()
     edges = {name: list(values) for name, values in reading.edges.items()}
-    parts = ["jgram counted 2", str(path.resolve()), stat.st_size, stat.st_mtime_ns, stat.st_ino]
+    parts = ["jgram counted 3", str(path.resolve()), stat.st_size, stat.st_mtime_ns, stat.st_ino]
     marks = [reading.separator, reading.thousands, reading.decimal, reading.missing_values]
-    return json.dumps([*parts, reading.names, *marks, edges])
+    return json.dumps([*parts, reading.names, *marks, edges, about])
 
 
 def _place(folder: Path, identity: str) -> Path:
     return folder / f"{hashlib.sha256(identity.encode()).hexdigest()[:32]}.arrow"
 
 
-def _load(folder: Path | None, path: Path, reading: Reading) -> Counted | None:
-    """What was counted of a file that is as it was; ``None`` where that is not kept, or damaged."""
-    if folder is None or not (place := _place(folder, _identity(path, reading))).is_file():
+def _hash(identity: str, data: bytes) -> bytes:
+    return hashlib.blake2b(identity.encode() + data, digest_size=_DIGEST).digest()
+
+
+def _kept(folder: Path | None, identity: str) -> bytes | None:
+    """What was kept of a file that is as it was; ``None`` where that is not there, or damaged."""
+    if folder is None or not (place := _place(folder, identity)).is_file():
         return None
+    data = place.read_bytes()
+    return data[_DIGEST:] if _hash(identity, data[_DIGEST:]) == data[:_DIGEST] else None
+
+
+def _keep(folder: Path, identity: str, data: bytes) -> None:
+    """Kept with a hash, so that half of it is as good as nothing."""
+    place = _place(folder, identity)
+    try:
+        place.unlink(missing_ok=True)  # a link that somebody planted there is not followed
+        with place.open("xb") as file:
+            file.write(_hash(identity, data) + data)
+    except OSError as error:
+        place.unlink(missing_ok=True)
+        raise OSError(error.errno, error.strerror, str(place)) from None
+
+
+def _unpacked(data: bytes) -> Counted:
     from pyarrow import ipc
 
-    data = place.read_bytes()
-    if hashlib.blake2b(data[_DIGEST:], digest_size=_DIGEST).digest() != data[:_DIGEST]:
-        return None
-    with ipc.open_file(io.BytesIO(data[_DIGEST:])) as file:
+    with ipc.open_file(io.BytesIO(data)) as file:
         table = file.read_all()
-    if table.schema.metadata[b"jgram"] != _identity(path, reading).encode():
-        return None
     *arrays, counts = (column.combine_chunks() for column in table.columns)
     labels = [tuple(array.dictionary.to_pylist()) for array in arrays]
     codes = np.stack([np.asarray(array.indices.fill_null(-1)) for array in arrays], axis=1)
@@ -428,10 +577,7 @@ def _load(folder: Path | None, path: Path, reading: Reading) -> Counted | None:
     return Counted(named, codes.astype(np.int32), counts.to_numpy().astype(np.int64))
 
 
-def _save(folder: Path | None, identity: str, counted: Counted) -> None:
-    """Kept with a hash, so that half of it is as good as nothing."""
-    if folder is None:
-        return
+def _packed(counted: Counted) -> bytes:
     import pyarrow
     from pyarrow import ipc
 
@@ -439,19 +585,11 @@ def _save(folder: Path | None, identity: str, counted: Counted) -> None:
         pyarrow.DictionaryArray.from_arrays(pyarrow.array(codes, mask=codes < 0), list(labels))
         for codes, labels in zip(counted.codes.T, counted.labels.values(), strict=True)
     ]
-    names = [*counted.labels, "count"]
+    names, payload = [*counted.labels, "count"], io.BytesIO()
     table = pyarrow.table([*arrays, pyarrow.array(counted.counts)], names)
-    table, payload = table.replace_schema_metadata({"jgram": identity}), io.BytesIO()
     with ipc.new_file(payload, table.schema) as writer:
         writer.write_table(table)
-    data, place = payload.getvalue(), _place(folder, identity)
-    try:
-        place.unlink(missing_ok=True)  # a link that somebody planted there is not followed
-        with place.open("xb") as file:
-            file.write(hashlib.blake2b(data, digest_size=_DIGEST).digest() + data)
-    except OSError as error:
-        place.unlink(missing_ok=True)
-        raise OSError(error.errno, error.strerror, str(place)) from None
+    return payload.getvalue()
 
 
 # A sample -------------------------------------------------------------------------------------

@@ -126,8 +126,11 @@ class Number:
             values = seconds(values, self.label, self.start)
         elif given.kind not in ("number", "bool") or self.start is not None:
             expected = "numbers" if self.start is None else "dates"
+            plain = [isinstance(value, str) and _is_number(value) for value in values]
+            bad = 0 if self.start is not None or all(plain) else plain.index(False)
             raise ValueError(
-                f"{self.label}: expected {expected}, got {show(values[0])} in row {given.row(0)}"
+                f"{self.label}: expected {expected}, got {show(values[bad])} in row "
+                f"{given.row(bad)}"
             )
         if values.dtype.kind == "f" and not np.isfinite(values).all():
             bad = int(np.argmin(np.isfinite(values)))
@@ -152,6 +155,14 @@ class Number:
 
 
 _QUANTILE = NormalDist().inv_cdf
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 @dataclass(frozen=True)

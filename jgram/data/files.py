@@ -29,12 +29,14 @@ __all__ = [
     "Reading",
     "batches",
     "column_names",
+    "joined",
     "list_files",
     "opened",
     "parsed",
     "read_cells",
     "read_columns",
     "readable",
+    "rows_of",
     "select",
     "told",
 ]
@@ -538,15 +540,29 @@ def _read(
     if choose is None and not any(len(column) for part in parts for column in part.values()):
         wanted = "a header and at least one record" if text else "at least one record"
         raise ValueError(f"{source}: expected {wanted}, got none")
-    if text:
-        names = reading.names or ()
+    return joined(parts, source), reading, kind
+
+
+def joined(parts: Sequence[Mapping[str, Any]], source: Any) -> dict[str, Any]:
+    """The columns of several batches (:func:`batches`) end to end, as they stand there."""
+    first = next(iter(parts[0].values()), None)
+    if isinstance(first, list | np.ndarray):
         chained = itertools.chain.from_iterable
-        return {n: list(chained([p[n] for p in parts])) for n in names}, reading, kind
+        end_to_end: Any = np.concatenate if isinstance(first, np.ndarray) else chained
+        found = {name: end_to_end([part[name] for part in parts]) for name in parts[0]}
+        return found if isinstance(first, np.ndarray) else {n: list(x) for n, x in found.items()}
     with readable(source, "columns of one type"):
         import pyarrow
 
         table = pyarrow.concat_tables(map(pyarrow.table, parts), promote_options="permissive")
-    return dict(zip(table.column_names, table.columns, strict=True)), reading, kind
+    return dict(zip(table.column_names, table.columns, strict=True))
+
+
+def rows_of(values: Any, rows: np.ndarray) -> Any:
+    """Some rows of a column of a batch, as they stand there."""
+    if isinstance(values, list):
+        return [values[row] for row in rows.tolist()]
+    return values[rows] if isinstance(values, np.ndarray) else values.take(rows)
 
 
 def _shared(batch: dict[str, list[str]]) -> dict[str, list[str]]:
