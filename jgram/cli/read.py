@@ -1,7 +1,7 @@
 """From a file to columns ready to be judged; imports JAX, so commands import it when they run."""
 
-import json
 import atexit
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
