@@ -450,7 +450,7 @@ def test_names_are_merged_where_it_is_sure_or_said():
     assert auto.codes["b"].tolist() == [1] + [3] * 5 + [1] * 27
     assert auto.warnings == (
         "class names are merged: 'building ' (1), 'Bulding' (1) into 'Building' (20); 'Stret' (1) "
-        "into 'Street' (36); nearly equal and not merged: 'hypertension' (1) beside "
+        "into 'Street' (36); class names are nearly equal: 'hypertension' (1) beside "
         "'hypotension' (5)",
     )
     told = {"building ": "House", "Bulding": "House", "Building": "House", "absent": "x"}

@@ -76,13 +76,14 @@ def _fault(source: Path | bytes, encoding: str) -> str | None:
             block = file.read(_BLOCK)
             try:
                 text = decoder.decode(block, final=not block)
-            except UnicodeError as error:
-                wrong = getattr(error, "object", b"?")[getattr(error, "start", 0)]
-                before = getattr(error, "object", b"")[: getattr(error, "start", 0)]
+            except UnicodeDecodeError as error:
+                wrong, before = error.object[error.start], error.object[: error.start]
                 return f"byte {wrong:#04x} in row {row + before.count(10)}"
-            if encoding == _UTF_8 and "\0" in text:
-                return f"byte 0x00 in row {row + text[: text.index(chr(0))].count(chr(10))}"
+            except UnicodeError:
+                return "no mark at its beginning"
             row += text.count("\n")
+            if encoding == _UTF_8 and "\0" in text:
+                return f"byte 0x00 before row {row + 1}"
     return None
 
 
@@ -92,18 +93,15 @@ def _guessed(source: Path | bytes) -> str | None:
         from charset_normalizer import from_bytes
     except ImportError:
         return None
+    sample, size, whole = [], 0, 0
     with open_bytes(source) as file:
-        lines = (line for line in file if not line.isascii() or b"\0" in line)
-        sample, whole = [], 0
-        for line in lines:
-            sample.append(line)
-            whole += _is_utf_8(line)
-            if sum(map(len, sample)) > _SAMPLE:
-                break
-    if 2 * whole > len(sample):
-        return None
+        for line in file:
+            if size < _SAMPLE and (not line.isascii() or b"\0" in line):
+                sample.append(line)
+                size += len(line)
+                whole += b"\0" not in line and line.decode(errors="ignore").encode() == line
     found = list(from_bytes(b"".join(sample), cp_isolation=_POSSIBLE))
-    if not found:
+    if 2 * whole > len(sample) or not found:
         return None
     first = found[0].chaos, found[0].coherence
     best = min((one for one in found if (one.chaos, one.coherence) == first), key=_unlikely)
@@ -116,10 +114,3 @@ def _unlikely(found: Any) -> tuple[int, bool]:
     beside = zip(f" {text}", text, f"{text[1:]} ", strict=False)
     signs = sum(not (x.isascii() or x.isalpha()) and (a + b).isalpha() for a, x, b in beside)
     return signs, _USUAL not in found.could_be_from_charset
-
-
-def _is_utf_8(line: bytes) -> bool:
-    try:
-        return b"\0" not in line and bool(line.decode())
-    except UnicodeDecodeError:
-        return False

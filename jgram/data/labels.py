@@ -9,6 +9,7 @@ import operator
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -263,34 +264,26 @@ def merging(counts: Mapping[Any, float | int], merge: Merge, kept: Any = None) -
     """
     if isinstance(merge, Mapping):
         names = {str(name): name for name in counts}
-        found = {names.get(str(a), a): names.get(str(b), b) for a, b in merge.items()}
-        if lost := next((name for name in found.values() if name in found), None):
+        told = {names.get(str(a), a): names.get(str(b), b) for a, b in merge.items()}
+        if lost := next((name for name in told.values() if name in told), None):
             raise ValueError(f"merge: expected names to stay, got {show(lost)} merged itself")
-        if found and not set(found) & set(counts):
-            first = next(iter(found))
+        sure, others = {name: other for name, other in told.items() if name in counts}, {}
+        if told and not sure:
+            first = next(iter(told))
             hint = did_you_mean(first, counts, f"there are {listing(counts)}")
             raise ValueError(f"merge: expected names of classes, got {show(first)}: {hint}")
-        found = {name: other for name, other in found.items() if name in counts}
-        said = f"class names are merged: {_pairs(found, counts, 'into')}" if found else None
-        return Similar(found, said)
-    if merge not in (None, "auto"):
+    elif merge in (None, "auto"):
+        sure, others = _near_equal(counts)
+        left = sure if merge is None else {x: y for x, y in sure.items() if x in (kept or ())}
+        sure, others = {x: y for x, y in sure.items() if x not in left}, left | others
+    else:
         raise ValueError(f"merge: expected 'auto' or names by name, got {show(merge)}")
-    sure, others = _near_equal(counts)
-    if merge == "auto":
-        listed = set() if kept is None else set(kept)
-        others |= {name: other for name, other in sure.items() if name in listed}
-        sure = {name: other for name, other in sure.items() if name not in listed}
-        said = [f"class names are merged: {_pairs(sure, counts, 'into')}"] if sure else []
-        said += [f"nearly equal and not merged: {_pairs(others, counts)}"] if others else []
-        return Similar(sure, "; ".join(said) or None, tuple(others))
-    others = sure | others
-    said = f"class names are nearly equal: {_pairs(others, counts)}" if others else None
-    return Similar({}, said, tuple(others))
+    said = [f"class names are merged: {_pairs(sure, counts, 'into')}"] if sure else []
+    said += [f"class names are nearly equal: {_pairs(others, counts, 'beside')}"] if others else []
+    return Similar(sure, "; ".join(said) or None, tuple(others))
 
 
-def _pairs(
-    names: Mapping[Any, Any], counts: Mapping[Any, float | int], word: str = "beside"
-) -> str:
+def _pairs(names: Mapping[Any, Any], counts: Mapping[Any, float | int], word: str) -> str:
     """Names and those they are taken for, with their records."""
     groups: dict[Any, list[Any]] = {}
     for name, other in names.items():
@@ -336,20 +329,12 @@ def _wrong_letters(name: str, other: str) -> int | None:
     a, b = _alike(name), _alike(other)
     size = min(len(a), len(b)) if isinstance(a, str) and isinstance(b, str) else 0
     allowed = (size >= _ONE_LETTER) + (size >= _TWO_LETTERS)
-    if abs(len(a) - len(b)) > allowed or not allowed or a[0] != b[0]:
+    if not allowed or abs(len(a) - len(b)) > allowed or a[0] != b[0]:
         return None
-    if [x for x in a if x.isdigit()] != [x for x in b if x.isdigit()]:
-        return None
-    lines = [list(range(len(b) + 1))]
-    for i, x in enumerate(a):
-        line = [i + 1]
-        for j, y in enumerate(b):
-            least = min(lines[i][j + 1] + 1, line[j] + 1, lines[i][j] + (x != y))
-            if i and j and a[i - 1] == y and x == b[j - 1]:  # two changed places
-                least = min(least, lines[i - 1][j - 1] + 1)
-            line.append(least)
-        lines.append(line)
-    return lines[-1][-1] if lines[-1][-1] <= allowed else None
+    parts = SequenceMatcher(None, a, b, autojunk=False).get_opcodes()
+    wrong = sum(max(j - i, m - k) for kind, i, j, k, m in parts if kind != "equal")
+    digits = ["".join(filter(str.isdigit, text)) for text in (a, b)]
+    return wrong if wrong <= allowed and digits[0] == digits[1] else None
 
 
 def _alike(name: Any) -> Any:

@@ -82,10 +82,8 @@ def find_written(texts: Sequence[str]) -> tuple[Written | None, str | None, str]
     if not said or not any(map(_parts, said[:10])):
         return None, None, ""
     parts = {text: found for text in said if (found := _parts(text))}
-    (unit, _), *_ = [
-        *Counter(one.unit for one in parts.values() if one.unit).most_common(1),
-        ("", 0),
-    ]
+    units = Counter(one.unit for one in parts.values() if one.unit)
+    unit = max(units, key=units.__getitem__, default="")
     money = unit not in ("", "%", "‰")  # 5 beside 12 € is money; 0.3 beside 12 % is who knows what
     alike = {x: one for x, one in parts.items() if one.unit == unit or (money and not one.unit)}
     fitting = {way: [x for x, one in alike.items() if _fits(one.body, *way)] for way in _WAYS}
