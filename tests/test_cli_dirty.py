@@ -85,25 +85,20 @@ def test_the_first_command_gives_a_page(jgram, folder, file):
     assert "Prüfer is the most reliable." in lines[-2]
     said = [line for line in lines if "observed through" in line]
     assert said[0].endswith("observed through Betrag, Datum")
-    assert "without Nr (left out), geprüft (report)" not in said[1]
-    assert "Nr (left out), geprüft (right labels (gold)): --observation" in said[1]
+    assert "without Nr (never repeats a value: an identifier), geprüft (right labels" in said[1]
     assert "2 columns (2 numbers), by rank; read Betrag '" in lines[1]
     assert ("text in cp1252" in result.stdout) == (file == "audit.csv")
     beside = "'building ' (10), 'Bulding' (4) beside 'Building'"
     assert sum(beside in line for line in lines) == 1
 
 
-@pytest.mark.parametrize("names", ["auto", "names.csv", "names.json"])
 @pytest.mark.parametrize(
     "line",
-    ["rank audit.csv --report Prüfer --report Bob --observation Datum",
-     "score audit.csv --report Prüfer --observation Datum",
-     "issues audit.csv --report Prüfer --observation Datum"],
+    ["rank audit.csv --report Bob --merge auto", "score audit.csv --merge auto",
+     *(f"issues audit.csv --merge {names}" for names in ("auto", "names.csv", "names.json"))],
 )  # fmt: skip
-def test_class_names_are_merged_and_it_is_said(jgram, names, line):
-    if names != "auto" and not line.startswith("issues"):
-        pytest.skip("one way in is enough for the others")
-    result = jgram(f"{line} --merge {names}")
+def test_class_names_are_merged_and_it_is_said(jgram, line):
+    result = jgram(f"{line} --report Prüfer --observation Datum")
     assert result.exit_code == 0, result.stderr
     assert " records, 3 classes" in result.stdout
     assert "(4)" in result.stdout.split("merged: ")[1].split(" into 'Building'")[0]
@@ -132,6 +127,8 @@ def test_columns_are_listed_and_the_command_to_start_with_runs(jgram):
     words = shlex.split(record["command"])
     assert words[3:9] == ["--report", "Prüfer", "--report", "Bob", "--gold", "geprüft"]
     assert jgram(record["command"].removeprefix("jgram ")).exit_code == 0
+    result = jgram("rank audit.csv --report Prüfer --report Bob --missing-value '' --decimal .")
+    assert "Betrag: expected numbers as --thousands and --decimal say" in result.stderr
     alone = jgram("rank alone.csv")
     assert alone.exit_code == 2
     assert "no two columns have class names in common" in alone.stdout

@@ -77,17 +77,18 @@ def _through_all(
     """All columns that say something as observations, but for reports and what serves otherwise."""
     from jgram.cli.read import first_columns
     from jgram.data.columns import listing
-    from jgram.data.roles import OBSERVATION, column_roles
+    from jgram.data.roles import LEFT_OUT, OBSERVATION, column_roles
 
-    roles = [one for one in column_roles(first_columns(source), reports) if one.name not in others]
-    names = [one.name for one in roles if one.role == OBSERVATION and one.name not in reports]
-    rest = [
-        f"{one.name} ({one.role})"
-        for one in roles
-        if one.role != OBSERVATION and one.name not in reports
-    ]
+    found = column_roles(first_columns(source), reports)
+    roles = [one for one in found if one.name not in (*others, *reports)]
+    names = [one.name for one in roles if one.role == OBSERVATION]
     if not names:
         return observed, []
+    rest = [
+        f"{one.name} ({one.holds if one.role == LEFT_OUT else one.role})"
+        for one in roles
+        if one.role != OBSERVATION
+    ]
     passed = f", without {listing(rest, quote=False)}" if rest else ""
     said = f"observed through all other columns{passed}: --observation says which"
     return replace(observed, observation=names), [said]
@@ -110,9 +111,7 @@ def _list_columns(source: Input, output: Output) -> int:
     if output.as_json:
         say_json(to_json({"columns": records(table), "command": line}))
     elif not output.quiet:
-        start = (
-            "no two columns have class names in common" if line is None else f"start with: {line}"
-        )
+        start = f"start with: {line}" if line else "no two columns have class names in common"
         say_view([table, Line(start, "conclusion")])
     say_error("--report: expected two columns or more of reported labels, got none")
     return 2
@@ -122,12 +121,11 @@ def _first_command(source: Input, roles: "Sequence[Role]") -> str | None:
     """A command that ranks what may be reports; ``None`` where nothing may be."""
     from jgram.data.roles import GOLD, OBSERVATION, REPORT
 
-    options = {REPORT: "--report", GOLD: "--gold", OBSERVATION: "--observation"}
-    given = [
-        (option, one.name) for role, option in options.items() for one in roles if one.role == role
-    ]
-    if not any(option == "--report" for option, _ in given):
+    reports, gold, rest = (
+        [one.name for one in roles if one.role == role] for role in (REPORT, GOLD, OBSERVATION)
+    )
+    if not reports:
         return None
-    gold = [one for one in given if one[0] == "--gold"][1:]  # one column at most
-    words = [word for pair in given if pair not in gold for word in pair]
+    options = {"--report": reports, "--gold": gold[:1], "--observation": rest}
+    words = [word for option, names in options.items() for name in names for word in (option, name)]
     return shlex.join(["jgram", "rank", str(source.file), *words, "--html", "page.html"])

@@ -97,6 +97,7 @@ def _reason(one: Column) -> tuple[str | None, str]:
     try:
         kind = "block" if one.is_block else column_kind(one)
         reason = why_left_out(one, kind, asked=False, alone=False)
+        reason = None if reason is None else reason.partition(" (kinds")[0]
     except ValueError as error:
         return str(error).removeprefix(f"{one.name}: "), ""
     if kind == "number":
