@@ -6,13 +6,14 @@ one more outcome after the classes: a labelling function that only ever votes "s
 by its silence. Items nobody was asked about by an annotator take no memory.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
 
 from jgram.data import check_aligned, drop_missing, encode_labels
+from jgram.data.columns import read
 from jgram.data.labels import EncodedLabels
 
 __all__ = [
@@ -96,11 +97,12 @@ def answers_from_columns(
     if missing == "drop":
         columns, _ = drop_missing(columns)
     check_aligned(columns)
-    items = encode_labels(columns["item"], name="item")
+    given = read(columns["item"], "item")
+    items = encode_labels(given, name="item")
     people = encode_labels(columns["annotator"], name="annotator")
     codes, names = _labels(columns["label"], classes, tuple(abstain))
     _check_size(len(people.classes), len(names))
-    kept, agreed = _one_each(items, people, codes, names, repeats)
+    kept, agreed = _one_each(items, people, codes, names, repeats, given.row_of)
     found = items.codes[kept], people.codes[kept], codes[kept]
     return Answers(*found, items.classes, people.classes, names, agreed)
 
@@ -243,6 +245,7 @@ def _one_each(
     label: np.ndarray,
     names: tuple[Any, ...],
     repeats: Repeats,
+    row_of: Callable[[int], int],
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """Rows to keep, by item and annotator, one of each pair, and how far repeats agreed."""
     pair = items.codes.astype(np.int64) * len(people.classes) + people.codes
@@ -256,8 +259,8 @@ def _one_each(
         row = int(np.argmax(differing))
         other, said = int(first[group[row]]), [*names, "an abstention"]
         raise ValueError(
-            f"expected one answer an annotator and item, got {said[label[row]]!r} (row {row}) and "
-            f"{said[label[other]]!r} (row {other}) by annotator "
+            f"expected one answer an annotator and item, got {said[label[row]]!r} (row "
+            f"{row_of(row)}) and {said[label[other]]!r} (row {row_of(other)}) by annotator "
             f"{people.classes[people.codes[row]]!r} for item {items.classes[items.codes[row]]!r} "
             f"({differing.sum()} such rows): say which to keep, repeats='first', 'last' or "
             "'majority' (--repeats); how often repeats agree is then shown as consistency"

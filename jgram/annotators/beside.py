@@ -196,11 +196,11 @@ def by_item(column: Column, item: Sequence[int], items: Sequence[Any]) -> Column
     if differs.any():
         row = int(rows[np.argmax(differs)])
         other = int(first[of[row]])
-        one, two = (show(np.asarray(column)[k]) for k in (other, row))
+        one, two = (f"{show(np.asarray(column)[k])} (row {column.row_of(k)})" for k in (other, row))
         raise ValueError(
-            f"{column.name}: expected one value an item, got {one} (row {other}) and {two} (row "
-            f"{row}) for item {items[of[row]]!r} ({differs.sum()} such rows): make them the same, "
-            "or give a table with a row an item (--items)"
+            f"{column.name}: expected one value an item, got {one} and {two} for item "
+            f"{items[of[row]]!r} ({differs.sum()} such rows): make them the same, or give a table "
+            "with a row an item (--items)"
         )
     has = first >= 0
     if not block:

@@ -61,8 +61,9 @@ def run(
         from jgram.evidence import FEWEST_REPORTS
 
         notes: list[str] = []
-        if not observed.columns and len(report) < FEWEST_REPORTS and str(source.file) != "-":
-            others = [inference.weight, inference.group, inference.order, gold]
+        alone = len(report) < FEWEST_REPORTS and gold is None and str(source.file) != "-"
+        if alone and not observed.columns:
+            others = [inference.weight, inference.group, inference.order]
             observed, notes = _through_all(source, observed, report, others)
         given = read_for_judging(source, observed, report, inference, engine, bar, gold)
         given.source["notes"][:0] = notes

@@ -206,8 +206,11 @@ class Column:
 
     def row(self, position: int | np.integer) -> int:
         """The input row of ``values[position]``."""
-        row = position if self.is_block else np.flatnonzero(self.present)[position]
-        return int(row if self.rows is None else self.rows[row])
+        return self.row_of(position if self.is_block else np.flatnonzero(self.present)[position])
+
+    def row_of(self, record: int | np.integer) -> int:
+        """The input row of a record."""
+        return int(record if self.rows is None else self.rows[record])
 
     def from_row(self, first: int) -> "Column":
         """The same with its records in rows ``first, first + 1, ...``."""
@@ -235,10 +238,9 @@ class Column:
         lacking = ~self.present
         record, part = divmod(int(np.argmax(lacking)), max(lacking[0].size, 1))
         total = "" if self.is_block else f" of {len(self)}"
-        row = record if self.rows is None else self.rows[record]
         raise ValueError(
             f"{self.part_names[part]}: {np.sum(lacking)}{total} {what} missing (first in row "
-            f"{row}): {DROP_HINT}"
+            f"{self.row_of(record)}): {DROP_HINT}"
         )
 
 
