@@ -10,8 +10,9 @@ the two reports and ``m_s`` their mean; with each record weighing alike, the con
 **Do they share more than the truth?** If reports ``a``, ``b`` and observations ``y`` are
 independent given the truth, ``P(a != b | y)`` is linear in ``E[z_a | y]``, and in ``E[z_b | y]``.
 So the regression of ``1{a != b}`` on ``z_a`` by functions of ``y``, the leading eigenvectors of the
-kernel, leaves nothing: Hansen's ``J`` (:func:`disagreement_test`). No record's label has a part in
-the instruments, and nothing is assumed of the errors but their independence of ``y``.
+kernel and how sure it is of the record, leaves nothing: Hansen's ``J`` (:func:`disagreement_test`).
+A record's own label has no part in its instruments, and nothing is assumed of the errors but their
+independence of ``y``.
 
 **How much would it take?** Errors that lean ``G`` to 1 to what ``y`` shows would explain the whole
 difference (:func:`leaning`; Rosenbaum's bound); so would the fewest records that somebody rewrote
@@ -45,6 +46,7 @@ __all__ = [
     "instruments",
     "leaning",
     "record_weighted",
+    "standing",
     "strata",
     "turning",
 ]
@@ -93,11 +95,17 @@ def strata(
         >>> strata(np.array([0.3, 0.1, 0.9, 0.2]), np.ones(4)).tolist()
         [2, 0, 3, 1]
     """
+    return np.minimum(standing(sureness, weights) * count, count - 1).astype(int)
+
+
+def standing(
+    sureness: Float[np.ndarray, " n"], weights: Float[np.ndarray, " n"]
+) -> Float[np.ndarray, " n"]:
+    """The share of the records that are less sure, half of those as sure (to rounding) included."""
     scale = max(float(np.max(sureness, initial=0.0)), 1e-300)
     _, level = np.unique(np.round(sureness / scale, 9), return_inverse=True)
     mass = np.bincount(level, weights)
-    middle = (np.cumsum(mass) - mass / 2) / max(mass.sum(), 1e-300)
-    return np.minimum(middle * count, count - 1).astype(int)[level]
+    return ((np.cumsum(mass) - mass / 2) / max(mass.sum(), 1e-300))[level]
 
 
 def record_weighted(paid: Payoffs, groups: Any = None) -> tuple[Payoffs, list[Stratum]]:
@@ -143,35 +151,37 @@ def record_weighted(paid: Payoffs, groups: Any = None) -> tuple[Payoffs, list[St
 
 def instruments(
     observed: Observed, weights: Float[np.ndarray, " n"], count: int
-) -> tuple[Int[np.ndarray, " s"], Float[np.ndarray, "s count"]]:
+) -> tuple[Int[np.ndarray, " s"], Float[np.ndarray, " s"], Float[np.ndarray, "s count"]]:
     """Functions of the observations alone: leading eigenvectors of the centred kernel.
 
     They are extended from :data:`LANDMARKS` records, evenly spread, to :data:`MOST_TESTED`.
 
     Returns:
-        The records, and a row for each of them.
+        The records, their frequencies, and a row for each of them.
     """
-    rows = _spread(weights, MOST_TESTED)
-    marks = _spread(weights, LANDMARKS)
+    rows, w = _spread(weights, MOST_TESTED)
+    marks, mass = _spread(weights, LANDMARKS)
     held = np.asarray(block(observed, np.concatenate([rows, marks]), marks), np.float64)
     held, between = held[: len(rows)], held[len(rows) :]
-    w = weights[rows] / weights[rows].sum()
-    level = w @ held
+    level, root = w @ held / w.sum(), np.sqrt(mass)
     held, between = held - level, between - level
-    square = between - between.mean(axis=1, keepdims=True)
-    values, vectors = np.linalg.eigh((square + square.T) / 2)
+    square = between - (between @ mass / mass.sum())[:, None]
+    values, vectors = np.linalg.eigh(root[:, None] * (square + square.T) / 2 * root)
     kept = values > 1e-9 * values[-1]
-    vectors = (vectors[:, kept] / values[kept])[:, -count:]
-    found = (held - held.mean(axis=1, keepdims=True)) @ vectors
-    return rows, found / np.maximum(np.sqrt(w @ found**2), 1e-300)
+    vectors = root[:, None] * (vectors[:, kept] / values[kept])[:, -count:]
+    found = (held - (held @ mass / mass.sum())[:, None]) @ vectors
+    return rows, w, found / np.maximum(np.sqrt(w @ found**2 / w.sum()), 1e-300)
 
 
-def _spread(weights: np.ndarray, count: int) -> np.ndarray:
-    """At most ``count`` of the records that weigh something, evenly spread."""
+def _spread(weights: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """At most ``count`` of the records, evenly spread, and how often each is taken."""
     rows = np.flatnonzero(weights)
-    if len(rows) <= count:
-        return rows
-    return rows[((np.arange(count) + 0.5) / count * len(rows)).astype(int)]
+    reached = np.cumsum(weights[rows])
+    if reached[-1] <= count:
+        return rows, weights[rows]
+    places = (np.arange(count) + 0.5) / count * reached[-1]
+    rows, taken = np.unique(rows[np.searchsorted(reached, places)], return_counts=True)
+    return rows, taken.astype(float)
 
 
 def disagreement_test(
@@ -186,7 +196,7 @@ def disagreement_test(
     Args:
         first: Labels ``[n]``.
         second: Labels of the same records.
-        functions: :func:`instruments` of their observations.
+        functions: Of their observations: :func:`instruments`, :func:`standing`.
         weights: Frequencies ``[n]``, 0 where one of the two has no label.
         groups: Group of each record: moments are independent between groups.
 

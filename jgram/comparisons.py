@@ -44,6 +44,7 @@ def sign_test(
     differences: Float[ArrayLike, " n"],
     weights: Num[ArrayLike, " n"] | None = None,
     groups: Int[ArrayLike, " n"] | None = None,
+    beyond: Float[ArrayLike, ""] | float = 0.0,
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:
     """Whether two reports may be swapped: random signs of the differences of their payoffs.
 
@@ -55,6 +56,7 @@ def sign_test(
         differences: ``[n]``, :attr:`Payoffs.differences`.
         weights: Frequencies ``[n]``; each copy has a sign of its own.
         groups: ``[n]``; groups (:func:`blocks` of records in time order) are swapped as a whole.
+        beyond: Standard deviation of the mean difference that no number of records lessens.
 
     Returns:
         ``z``, positive where the first report is the better one, and the two-sided p-value; 0 and 1
@@ -72,6 +74,7 @@ def sign_test(
     else:
         sums = jax.ops.segment_sum(w * differences, groups, differences.shape[0])
         squares = jnp.sum(sums**2)
+    squares = squares + (beyond * jnp.sum(w)) ** 2
     z = jnp.sum(w * differences) / jnp.sqrt(jnp.where(squares > 0, squares, 1.0))
     return z, 2 * jax.scipy.stats.norm.sf(jnp.abs(z))
 
@@ -180,6 +183,7 @@ def records_needed(
     differences: Float[ArrayLike, " n"],
     weights: Num[ArrayLike, " n"] | None = None,
     groups: Int[ArrayLike, " n"] | None = None,
+    beyond: Float[ArrayLike, ""] | float = 0.0,
     *,
     power: float = 0.8,
     confidence: float = 0.95,
@@ -193,21 +197,26 @@ def records_needed(
         differences: ``[n]``.
         weights: Frequencies ``[n]``.
         groups: Groups ``[n]``.
+        beyond: As of :func:`sign_test`.
         power: Wanted probability of separating them.
         confidence: One minus the size of the two-sided test.
 
     Returns:
-        The number, these records included; infinite where the reports do not differ.
+        The number, these records included; infinite where the reports do not differ, or no more
+        than what no number of records lessens.
 
     Example:
         >>> float(records_needed(jnp.array([1.0, 1.0, 1.0, -1.0]))).__round__(1)
         31.4
     """
+    differences = jnp.asarray(differences)
     z, _ = sign_test(differences, weights, groups)
-    size = jnp.asarray(differences).shape[0] if weights is None else jnp.sum(jnp.asarray(weights))
+    size = differences.shape[0] if weights is None else jnp.sum(jnp.asarray(weights))
     quantile = jax.scipy.stats.norm.ppf
     wanted = quantile((1 + confidence) / 2) + quantile(power)
-    return size * (wanted / z) ** 2
+    mean = jnp.sum(differences if weights is None else weights * differences) / size
+    left = 1 - (wanted * beyond / jnp.where(mean == 0, jnp.inf, mean)) ** 2
+    return jnp.where(left > 0, size * (wanted / z) ** 2 / jnp.maximum(left, 1e-12), jnp.inf)
 
 
 def suggested_block_length(values: Float[ArrayLike, "... n"]) -> int:

@@ -50,12 +50,14 @@ from jgram.arrays import (
     is_concrete,
     refuse_unbounded,
 )
+from jgram.comparisons import mean_covariance
 from jgram.determinant import solve
 from jgram.observed import Observed
 
 __all__ = [
     "Payoffs",
     "Products",
+    "by_records",
     "noise_tests",
     "pair_payoffs",
     "payoffs",
@@ -82,6 +84,8 @@ class Payoffs(NamedTuple):
             variance of ``h_n`` over the class shares; ``None`` where the records are not kept.
         gains: ``[n]``, what the first report would be paid more for the class that ``h_n`` favours
             (the second one: that plus its difference); ``None`` with ``sureness``.
+        by_records: ``[3, n]``, values of the first two reports and gains where every record weighs
+            alike (:func:`by_records`); ``None`` with ``sureness``, and of a stream.
     """
 
     values: Float[Array, "k n"]
@@ -92,6 +96,7 @@ class Payoffs(NamedTuple):
     seen: Float[Array, ""]
     sureness: Float[Array, " n"] | None = None
     gains: Float[Array, " n"] | None = None
+    by_records: Float[Array, "3 n"] | None = None
 
 
 def one_pair(pairs: Payoffs, number: int) -> Any:
@@ -102,6 +107,34 @@ def one_pair(pairs: Payoffs, number: int) -> Any:
 def stacked(each: Sequence[Payoffs]) -> Any:
     """The payoffs of several pairs, from those of each, on the host."""
     return jax.tree.map(lambda *leaves: np.stack(leaves), *each)
+
+
+def by_records(pairs: Payoffs, groups: Any = None) -> Payoffs:
+    """Payoffs of pairs, on the host, with every record weighing alike, not every class.
+
+    A label ``c`` is paid ``q_c (1 + h_nc)`` less ``sum q^2``: the mixture of the classes' mean
+    features that is nearest to the record's, so that the mean is the share of right labels less
+    that of chance, where the scorer's classes are the truth's.
+    """
+    found = np.asarray(pairs.by_records)
+    values = found[:, :2]
+    total = np.maximum(pairs.weights.sum(axis=1), 2.0)[:, None]
+    means = np.einsum("pkn,pn->pk", values, pairs.weights) / total
+
+    def sampled(values: Any, means: Any) -> np.ndarray:
+        away = values - np.asarray(means)[:, :, None]
+        each = zip(away, pairs.weights, strict=True)
+        return np.stack([mean_covariance(one, w, groups) for one, w in each])
+
+    own, new = sampled(pairs.values, pairs.means), sampled(values, means)
+    scale = np.trace(new, axis1=1, axis2=2) / np.maximum(np.trace(own, axis1=1, axis2=2), 1e-300)
+    return pairs._replace(
+        values=values,
+        differences=values[:, 0] - values[:, 1],
+        means=means,
+        covariance=new + scale[:, None, None] * (pairs.covariance - own),
+        gains=found[:, 2],
+    )
 
 
 class Margins(NamedTuple):
@@ -167,7 +200,7 @@ class Products(NamedTuple):
 class Paid(NamedTuple):
     """What a part of the records gives payoffs: rows ``[s, k + 1, n]`` of the payoffs of ``k``
     reports and of their differences, weights ``[s, n]``, sums ``[s, k, d, d]`` of the centred mean
-    report times the centred reports, and sureness and gains ``[s, 2, n]``."""
+    report times the centred reports, and sureness, gains, and both by records ``[s, 5, n]``."""
 
     rows: Any
     weights: Any
@@ -455,10 +488,17 @@ def _paid(part: Products, margins: Margins, scorers: Scorer, shares: Array, chos
         crossed = jnp.einsum("nd,n,kne->kde", records.centre, records.weights, away)
         mean = margins.reports / jnp.maximum(margins.total, 2.0)
         sureness = jnp.maximum(h**2 @ mean - (h @ mean) ** 2, 0.0)
-        most = jnp.max(h, axis=1, where=mean > 0, initial=-jnp.inf)
-        gains = jnp.where(records.weights > 0, most - jnp.sum(h * z[0], axis=1), 0.0)
+
+        def gains(paid: Array) -> Array:
+            most = jnp.max(paid, axis=1, where=mean > 0, initial=-jnp.inf)
+            return jnp.where(records.weights > 0, most - jnp.sum(paid * z[0], axis=1), 0.0)
+
+        mixed = mean * (1 + h)
+        right = jnp.einsum("nd,knd->kn", mixed, z[jnp.array([0, -1])]) - mean @ mean
+        right = jnp.where(records.weights > 0, right, 0.0)
         rows = jnp.concatenate([values, differences[None]])
-        return Paid(rows, records.weights, crossed, jnp.stack([sureness, gains]))
+        about = jnp.stack([sureness, gains(h), *right, gains(mixed)])
+        return Paid(rows, records.weights, crossed, about)
 
     return jax.lax.map(one, (margins, scorers, shares, chosen))
 
@@ -487,7 +527,8 @@ def paid_together(found: Any, chosen: Any) -> Any:
         copies = (second.own / _nonzero(second.each)) ** 2
         more = _unexplained(found.spread, scorer.gram, margins.reports / n, n) * copies * crossed
         covariance = _covariance(values, means, paid.weights, found.groups) + more / n**2
-        about = (None, None) if paid.about is None else paid.about
+        about = () if paid.about is None else tuple(paid.about[:2])
+        about += () if paid.about is None or len(paid.about) == 2 else (paid.about[2:],)
         return Payoffs(
             values, paid.rows[-1], paid.weights, means, covariance, jnp.mean(means), *about
         )

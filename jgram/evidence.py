@@ -10,10 +10,14 @@ Each kind gives every pair the same reading, payoffs (:mod:`jgram.contrasts`), w
 - **gold**: the right labels of some records, under the delta kernel.
 
 With ``D = (a - b) / m`` the relative contrast of a pair, ``m`` the mean of ``a`` and ``b``, and
-``V`` its variance, kinds are joined record by record: payoffs over ``m``, weighted by ``1/V``, the
-other reports beside another kind by ``1/(V + BETWEEN^2)``: they share errors, however many records
-there are, and a garbled copy of one report would else decide between two equal ones. A kind that
-pays neither report three standard errors more than noise abstains. Kinds *contradict* each other
+``V`` its variance, kinds are joined record by record: payoffs over ``m``, weighted by
+``1/(V + B^2)``. The other reports beside another kind have ``B`` = :data:`BETWEEN`: they share
+errors, however many records there are, and a garbled copy of one report would else decide between
+two equal ones; that variance stays in the errors of what is joined. Where both kinds read
+:data:`FEWEST_READ` pairs or more and differ by more than ``V`` and :data:`BETWEEN`, the rest is the
+``B`` of the observations (by moments, DerSimonian and Laird), which lean to what they show. A kind
+that pays neither report three standard errors more than noise abstains: it says nothing alone, and
+with others no more than its payoffs over their mean of all pairs. Kinds *contradict* each other
 where their intervals of ``D`` are disjoint: then something is shared that should not be, and
 nothing here says by whom.
 """
@@ -50,6 +54,7 @@ __all__ = [
 
 OBSERVATIONS, OTHERS, GOLD = "observations", "other reports", "gold"
 BETWEEN = 0.2  # standard deviation of D by what reports share with one another, beyond noise
+FEWEST_READ = 6  # pairs that both kinds read, for how far they differ
 FEWEST_REPORTS = 3  # of which one is left where two are judged
 
 
@@ -57,14 +62,15 @@ class Joined(NamedTuple):
     """Pairs judged by all kinds of evidence together.
 
     Attributes:
-        pairs: Payoffs of every pair, over their mean, all kinds that do not abstain together; those
-            of the first kind as they were where no other kind has anything to say.
+        pairs: Payoffs of every pair, over their mean, all kinds together.
+        beyond: Standard deviation ``[p]`` of ``D`` by what reports share, which the covariance has.
         contrasts: By kind, ``D`` of every pair ``[p]``, ``nan`` where the kind abstains.
         errors: By kind, standard errors of ``D`` ``[p]``.
         against: For every pair, two kinds whose intervals are disjoint, or ``None``.
     """
 
     pairs: Payoffs
+    beyond: Float[np.ndarray, " p"]
     contrasts: Mapping[str, Float[np.ndarray, " p"]]
     errors: Mapping[str, Float[np.ndarray, " p"]]
     against: tuple[tuple[str, str] | None, ...]
@@ -134,6 +140,7 @@ def by_others(
         values=pairs.values[..., rows],
         differences=pairs.differences[:, rows],
         weights=np.where(both, w, 0.0),
+        by_records=pairs.by_records[..., rows],
         sureness=None,
         gains=None,
     )
@@ -225,6 +232,7 @@ def by_gold(
         values=whole(part.values),
         differences=whole(part.differences),
         weights=whole(part.weights),
+        by_records=whole(part.by_records),
         sureness=None,
         gains=None,
     )
@@ -261,27 +269,54 @@ def join(
     read = {kind: contrast(paid) for kind, paid in kinds.items()}
     contrasts = {kind: found for kind, (found, _) in read.items()}
     errors = {kind: error for kind, (_, error) in read.items()}
-    first = next(iter(kinds.values()))
-    middles = np.asarray(first.means, float).mean(axis=1)
-    usual = max(float(np.mean(np.maximum(middles, 0.0))), 1e-12)
+    first, several = next(iter(kinds.values())), len(kinds) > 1
+    between = {OTHERS: BETWEEN if several else 0.0}
+    if OBSERVATIONS in kinds and OTHERS in kinds:
+        between[OBSERVATIONS] = _excess(read[OBSERVATIONS], read[OTHERS])
+    scaled = {kind: _scaled(paid, *read[kind]) for kind, paid in kinds.items()}
+    precision = np.stack(
+        [
+            1 / np.maximum(error**2 + between.get(kind, 0.0) ** 2, 1e-12)
+            for kind, (_, error) in scaled.items()
+        ]
+    )
+    shares = dict(zip(kinds, precision / precision.sum(axis=0), strict=True))
+    both = several & (np.isfinite([*contrasts.values()]).sum(axis=0) > 1)
+    beyond = np.where(both, shares.get(OTHERS, 0.0) * between[OTHERS], 0.0)
     joined, against = [], []
-    for p in range(len(middles)):
+    for p in range(len(beyond)):
         speak = [kind for kind in kinds if np.isfinite(contrasts[kind][p])]
         against.append(_contradiction(speak, contrasts, errors, p, quantile))
-        between = BETWEEN if len(speak) > 1 else 0.0
-        precision = {
-            kind: 1 / max(errors[kind][p] ** 2 + between**2 * (kind == OTHERS), 1e-12)
-            for kind in speak
-        }
-        total = sum(precision.values())
-        own = {kind: one_pair(kinds[kind], p) for kind in speak}
         parts = [
-            (paid, precision[kind] / total / float(np.mean(paid.means)))
-            for kind, paid in own.items()
+            (one_pair(paid, p), shares[kind][p] / scaled[kind][0][p])
+            for kind, paid in kinds.items()
         ]
-        plain = one_pair(first, p)
-        joined.append(_together(plain, parts or [(plain, 1 / usual)], groups))
-    return Joined(stacked(joined), contrasts, errors, tuple(against))
+        joined.append(_together(one_pair(first, p), parts, groups))
+    pairs = stacked(joined)
+    more = beyond[:, None, None] ** 2 * np.array([[1.0, -1.0], [-1.0, 1.0]]) / 4
+    pairs = pairs._replace(covariance=pairs.covariance + more)
+    return Joined(pairs, beyond, contrasts, errors, tuple(against))
+
+
+def _scaled(paid: Payoffs, contrast: np.ndarray, error: np.ndarray) -> tuple[Any, Any]:
+    """What payoffs of every pair are divided by, and the standard error of their difference then:
+    their mean, of all pairs where a kind abstains."""
+    middles, cov = np.asarray(paid.means, float).mean(axis=1), np.asarray(paid.covariance, float)
+    known = np.isfinite(contrast)
+    scale = np.where(known, middles, max(float(np.mean(np.maximum(middles, 0.0))), 1e-12))
+    spread = np.sqrt(np.maximum(cov[:, 0, 0] + cov[:, 1, 1] - 2 * cov[:, 0, 1], 1e-300)) / scale
+    return scale, np.where(known, error, spread)
+
+
+def _excess(observed: tuple[Any, Any], others: tuple[Any, Any]) -> float:
+    """Standard deviation of ``D`` by which observations and other reports differ beyond noise."""
+    square = observed[1] ** 2 + others[1] ** 2
+    both = np.isfinite(square)
+    if both.sum() < FEWEST_READ:
+        return 0.0
+    weight = both / (np.where(both, square, 1.0) + BETWEEN**2)
+    away = np.where(both, (observed[0] - others[0]) ** 2 - square, 0.0)
+    return float(np.sqrt(max(weight @ away / weight.sum() - BETWEEN**2, 0.0)))
 
 
 def _contradiction(

@@ -81,6 +81,7 @@ def rank_pairs(
     noise_p_values: Float[ArrayLike, " k"],
     *,
     groups: Int[ArrayLike, " n"] | None = None,
+    beyond: Float[ArrayLike, " p"] | float = 0.0,
     confidence: float = 0.95,
     draws: int = 10_000,
 ) -> RankedPairs:
@@ -97,6 +98,7 @@ def rank_pairs(
         noise_p_values: :func:`jgram.contrasts.noise_tests`; above ``1 - confidence``, a report is
             inside the noise.
         groups: Groups, or blocks of records in time order, that records are sampled in.
+        beyond: Of every pair, as of :func:`jgram.comparisons.sign_test`.
         confidence: Of all intervals and sets together.
         draws: Normal vectors.
 
@@ -118,17 +120,26 @@ def rank_pairs(
             f"expected payoffs of the {expected} pairs of {k} reports, got {pairs.means.shape[0]}"
         )
     groups = None if groups is None else jnp.asarray(groups)
-    return _rank(key, pairs, noise, groups, confidence, draws)
+    return _rank(
+        key, pairs, noise, groups, jnp.broadcast_to(beyond, (expected,)), confidence, draws
+    )
 
 
 @partial(jax.jit, static_argnames=("confidence", "draws"))
 def _rank(
-    key: Any, pairs: Payoffs, noise: Array, groups: Any, confidence: float, draws: int
+    key: Any,
+    pairs: Payoffs,
+    noise: Array,
+    groups: Any,
+    beyond: Array,
+    confidence: float,
+    draws: int,
 ) -> RankedPairs:
     k = noise.shape[0]
     first, second = np.triu_indices(k, 1)
     separation_key, share_key = jax.random.split(key)
-    z = jax.vmap(sign_test, in_axes=(0, 0, None))(pairs.differences, pairs.weights, groups)[0]
+    each = (pairs.differences, pairs.weights, groups, beyond)
+    z = jax.vmap(sign_test, in_axes=(0, 0, None, 0))(*each)[0]
     factor = _normalised(_deviations(pairs.differences, pairs.weights, groups))
     p_pair = _adjusted(_draws(separation_key, factor, draws), jnp.abs(z))
     known = retention(pairs.means, pairs.covariance, 0.0).estimable

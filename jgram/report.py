@@ -39,6 +39,7 @@ from jgram.assumptions import (
     instruments,
     leaning,
     record_weighted,
+    standing,
     turning,
 )
 from jgram.binding import AS_GIVEN, Bound, Intake, bind, with_features
@@ -46,6 +47,7 @@ from jgram.comparisons import (
     ESTIMABLE,
     Retention,
     blocks,
+    holm,
     normal_quantile,
     records_needed,
     retention,
@@ -56,6 +58,7 @@ from jgram.comparisons import (
 )
 from jgram.contrasts import (
     Payoffs,
+    by_records,
     noise_tests_of,
     one_pair,
     pair_payoffs,
@@ -101,6 +104,7 @@ __all__ = [
 AFFORDABLE = 20  # times as many records as there are, beyond which nobody collects them
 MOST_UNDECIDED = 3  # pairs that are spoken of one by one
 MOST_READINGS = 9  # that are shown where there is little room
+CLASSES, RECORDS = "classes", "records"  # that weigh alike
 _NONE = (None, None)
 
 
@@ -396,6 +400,7 @@ class Ranking(Shown):
         observations: What the observations were taken for, in one line.
         block_length: Records judged together because they follow each other in time; 1 for none.
         findings: About the comparison as a whole.
+        weigh: What weighs alike, ``"classes"`` or ``"records"``.
     """
 
     SCHEMA: ClassVar[str] = "jgram/ranking/1"
@@ -409,6 +414,7 @@ class Ranking(Shown):
     observations: str
     block_length: int
     findings: tuple[Finding, ...]
+    weigh: str = CLASSES
 
     @property
     def inside_noise(self) -> tuple[str, ...]:
@@ -749,6 +755,7 @@ def rank_reports(
     intake: Intake = AS_GIVEN,
     *,
     gold: Any = None,
+    weigh: str = CLASSES,
     confidence: float = 0.95,
     key: Key[Array, ""] | None = None,
     **options: Any,
@@ -769,6 +776,9 @@ def rank_reports(
         kernel: ``None`` takes what fits the observations; frozen for all reports.
         intake: How both are read (:class:`jgram.Intake`).
         gold: Right labels ``[n]`` of some records at random, missing (``None``) for all others.
+        weigh: What weighs alike: ``"classes"``, however rare, or ``"records"``, for the order of
+            shares of right labels (:func:`jgram.contrasts.by_records`). A finding says where two
+            reports change places by it.
         confidence: Confidence level of intervals, sets of ranks and separations.
         key: Random key of the simultaneous intervals, ``jax.random.key(0)`` unless given: they
             differ between keys in the third digit, and nothing else does.
@@ -805,10 +815,13 @@ def rank_reports(
             "labels in classes="
         )
     with float64():
-        judged, questions = _questioned(_with_enough_features(judged))
+        judged, questions = _questioned(_weighed(_with_enough_features(judged), weigh))
         judged = _joined(judged, y is not None or isinstance(reports, Bound))
         key = jax.random.key(0) if key is None else key
-        found = _verdicts(key, judged.pairs, judged.noise, judged.groups, confidence)
+        beyond = (
+            np.zeros(len(judged.pairs.means)) if judged.joined is None else judged.joined.beyond
+        )
+        found = _verdicts(key, judged.pairs, judged.noise, judged.groups, beyond, confidence)
         verdicts = jax.device_get(found)
     return _ranking(judged, verdicts, questions, length)
 
@@ -868,6 +881,8 @@ class _Judged(NamedTuple):
         published: Scores of reports that are judged by one another.
         own: Payoffs by the observations alone, where there is other evidence too.
         joined: All kinds of evidence, where there are others than observations.
+        weigh: What weighs alike.
+        otherwise: The pairs where the other one of classes and records does.
     """
 
     bound: Bound
@@ -883,6 +898,8 @@ class _Judged(NamedTuple):
     published: tuple[ScoreReport, ...] = ()
     own: Payoffs | None = None
     joined: Joined | None = None
+    weigh: str = CLASSES
+    otherwise: Payoffs | None = None
 
 
 def _judgement(
@@ -1024,8 +1041,28 @@ def _joined(judged: _Judged, observed: bool) -> _Judged:
         kinds[GOLD] = by_gold(labels, bound.gold, *about)
     if [*kinds] == [OBSERVATIONS]:
         return judged
+    if judged.weigh == RECORDS:
+        kinds |= {kind: by_records(kinds[kind], judged.groups) for kind in [*kinds][1:]}
     joined = join(kinds, normal_quantile(judged.confidence), judged.groups)
     return judged._replace(pairs=joined.pairs, own=judged.pairs, joined=joined)
+
+
+def _weighed(judged: _Judged, weigh: str) -> _Judged:
+    """Pairs by classes or by records, and by the other one of the two."""
+    if weigh not in (CLASSES, RECORDS):
+        raise ValueError(f"weigh: expected {CLASSES!r} or {RECORDS!r}, got {weigh!r}")
+    if judged.aligned.reports.ndim > 2:
+        if weigh == RECORDS:
+            raise ValueError("weigh='records': expected labels, got soft reports: weigh classes")
+        return judged
+    if judged.pairs.by_records is None:
+        if weigh == RECORDS:
+            raise ValueError("weigh='records': expected records that fit into memory, got a stream")
+        return judged
+    classes, records = judged.pairs, by_records(judged.pairs, judged.groups)
+    if weigh == CLASSES:
+        return judged._replace(otherwise=records)
+    return judged._replace(pairs=records, otherwise=classes, weigh=weigh, left=None)
 
 
 def _with_boldness(pairs: Payoffs, soft: np.ndarray, groups: Any) -> Payoffs:
@@ -1090,13 +1127,15 @@ def _questioned(judged: _Judged) -> tuple[_Judged, list[_Question]]:
         return judged, [_Question()] * len(each)
     observed, d = judged.bound.observed, len(judged.bound.classes)
     w = np.ones(observed.size) if judged.bound.weights is None else judged.bound.weights
-    rows, functions = instruments(observed, w, d + 8)
-    near = None if groups is None else groups[rows]
     drawn = 1.0 if judged.bound.stream is None else judged.bound.stream.drawn
+    rows, often, functions = instruments(observed, w * drawn, d + 3)
+    near = None if groups is None else groups[rows]
     tests, weighted, strata = [], [], []
     for (i, j), paid in zip(zip(*np.triu_indices(len(labels), 1), strict=True), each, strict=True):
-        own = paid.weights[rows] * drawn
-        found = disagreement_test(labels[i][rows], labels[j][rows], functions, own, near)
+        own = np.where(paid.weights[rows] > 0, often, 0.0)
+        sure = standing(paid.sureness[rows], own) - 0.5
+        tools = np.column_stack([functions, sure])
+        found = disagreement_test(labels[i][rows], labels[j][rows], tools, own, near)
         scale = paid.weights.sum() / max(own.sum(), 1e-300)
         tests.append(found._replace(excess=found.excess * scale))
         alike, kept = record_weighted(paid, groups)
@@ -1131,7 +1170,7 @@ def _paired_errors(pairs: Payoffs) -> np.ndarray:
 
 def _cut(found: Payoffs, n: int) -> Payoffs:
     """Payoffs of the first ``n`` records: without the padding."""
-    each = ("values", "differences", "weights", "sureness", "gains")
+    each = ("values", "differences", "weights", "sureness", "gains", "by_records")
     return found._replace(**{name: getattr(found, name)[..., :n] for name in each})
 
 
@@ -1147,16 +1186,18 @@ class _Verdicts(NamedTuple):
 
 
 @partial(jax.jit, static_argnames="confidence")
-def _verdicts(key: Any, pairs: Payoffs, noise: Any, groups: Any, confidence: float) -> _Verdicts:
-    each = (pairs.differences, pairs.weights, groups)
-    z, p_values = jax.vmap(sign_test, (0, 0, None))(*each)
+def _verdicts(
+    key: Any, pairs: Payoffs, noise: Any, groups: Any, beyond: Any, confidence: float
+) -> _Verdicts:
+    each = (pairs.differences, pairs.weights, groups, beyond)
+    z, p_values = jax.vmap(sign_test, (0, 0, None, 0))(*each)
     degrees = share_degrees(pairs.values, pairs.means, pairs.weights, groups)
     quantile = student_quantile(norm.ppf(0.5 + confidence / 2), degrees)
     return _Verdicts(
-        rank_pairs(key, pairs, noise, groups=groups, confidence=confidence),
+        rank_pairs(key, pairs, noise, groups=groups, beyond=beyond, confidence=confidence),
         z,
         p_values,
-        jax.vmap(partial(records_needed, confidence=confidence), (0, 0, None))(*each),
+        jax.vmap(partial(records_needed, confidence=confidence), (0, 0, None, 0))(*each),
         retention(pairs.means, pairs.covariance, quantile),
         retention(pairs.means[:, ::-1], pairs.covariance[:, ::-1, ::-1], quantile),
     )
@@ -1244,7 +1285,14 @@ def _ranking(
         confidence=judged.confidence,
         observations=bound.description,
         block_length=length,
-        findings=(*found, *_apart(pairs), *_dependent(pairs), *_visibility(seen, d, reports)),
+        findings=(
+            *found,
+            *_apart(pairs),
+            *_dependent(pairs),
+            *_places(judged, pairs),
+            *_visibility(seen, d, reports),
+        ),
+        weigh=judged.weigh,
     )
 
 
@@ -1516,6 +1564,42 @@ def _dependent(pairs: Sequence[PairComparison]) -> list[Finding]:
             "between these reports every record weighs alike, and an order that payoffs tell too "
             "is in doubt: have somebody label some records where they differ",
             len(found) / len(pairs),
+            "ranking",
+        )
+    ]
+
+
+def _places(judged: _Judged, pairs: Sequence[PairComparison]) -> list[Finding]:
+    """Pairs that change places where records weigh alike, not classes, or the other way round."""
+    if judged.otherwise is None:
+        return []
+    other, names = judged.otherwise, list(judged.bound.reports)
+    z = jax.vmap(sign_test, (0, 0, None))(other.differences, other.weights, judged.groups)[0]
+    p_values = holm((2 * norm.sf(abs(z))).tolist())
+    values = np.zeros((len(names),) * 2)
+    values[np.triu_indices(len(names), 1)] = -np.subtract(*other.means.T)
+    order = np.argsort((values - values.T).sum(axis=1), kind="stable")
+    told = {(pair.better, pair.worse) for pair in pairs if pair.separated}
+    turned = [
+        (p, names[i], names[j]) if way > 0 else (p, names[j], names[i])
+        for p, way, i, j in zip(p_values, z, *np.triu_indices(len(names), 1), strict=True)
+    ]
+    turned = [one for one in turned if one[0] <= 1 - judged.confidence and one[:0:-1] in told]
+    if not turned:
+        return []
+    p, better, worse = min(turned)
+    other = RECORDS if judged.weigh == CLASSES else CLASSES
+    also = f" (and {len(turned) - 1} more pairs)" if len(turned) > 1 else ""
+    return [
+        Finding(
+            "weights",
+            "warning",
+            f"{better} and {worse}{also} change places where {other} weigh alike, not "
+            f"{judged.weigh} (p {_p_value(p)}): then the order is "
+            f"{', '.join(names[i] for i in order)}",
+            "say which counts: where records weigh alike the order is that of the shares of right "
+            f"labels, where classes do rare ones count as much (weigh={other!r}, --weigh {other})",
+            len(turned) / len(pairs),
             "ranking",
         )
     ]

@@ -6,6 +6,7 @@ import pytest
 import jgram
 from jgram import rank_reports
 from jgram.arrays import float64
+from jgram.binding import bind_observations
 from jgram.evidence import BETWEEN, by_gold, by_others, contrast, join
 from jgram.gold import accuracies
 from jgram.kernels import Linear
@@ -182,3 +183,31 @@ def test_accuracies_of_few_gold_rows():
     assert rmse["right"] < 0.85 * rmse["alone"]
     assert rmse["upside down"] < 1.05 * rmse["alone"]
     assert 0.88 < np.mean(held) < 0.99
+
+
+@pytest.mark.thorough
+def test_where_records_weigh_alike_the_order_is_that_of_the_shares_of_right_labels():
+    """One errs on the common class (91% right), the other on the rare one (94%)."""
+    rng = np.random.default_rng(3)
+    x = rng.choice(3, 3000, p=[0.6, 0.3, 0.1])
+    y = around(rng, x, 3.0)
+    reports = {
+        "common": np.where((x == 0) & (rng.random(3000) < 0.15), 1, x),
+        "rare": np.where((x == 2) & (rng.random(3000) < 0.6), 0, x),
+    }
+    one, other = rank_reports(reports, y), rank_reports(reports, y, weigh="records")
+    assert [part.most_reliable for part in (one, other)] == [("common",), ("rare",)]
+    for part, order in ((one, "rare, common"), (other, "common, rare")):
+        (finding,) = (found for found in part.findings if found.name == "weights")
+        assert f"then the order is {order}" in finding.message
+    with float64():
+        observed = bind_observations(y)[0]
+        paid = jgram.contrasts.pair_payoffs(observed, np.stack([*reports.values()]), num_classes=3)
+    paid = jgram.contrasts.by_records(type(paid)(*(np.asarray(leaf) for leaf in paid)))
+    right = [(labels == x).mean() for labels in reports.values()]
+    assert paid.means[0, 1] - paid.means[0, 0] == pytest.approx(right[1] - right[0], abs=0.02)
+    balanced = rank_reports({name: panel(0)[1][name] for name in ("r0", "r2")}, panel(0)[0] + 0.5)
+    assert not any(found.name == "weights" for found in balanced.findings)
+    assert "expected 'classes' or 'records'" in refused(
+        lambda: rank_reports(reports, y, weigh="items")
+    )

@@ -43,6 +43,13 @@ class Missing(StrEnum):
     RAISE = "raise"
 
 
+class Weigh(StrEnum):
+    """What weighs alike in a ranking."""
+
+    CLASSES = "classes"
+    RECORDS = "records"
+
+
 class ScaleName(StrEnum):
     """How numbers of a table are made comparable."""
 
@@ -76,6 +83,15 @@ Gold = Annotated[
     str | None,
     Option(
         help="Column of right labels, empty but for some records at random that somebody checked.",
+        rich_help_panel="Input",
+    ),
+]
+Weighing = Annotated[
+    Weigh,
+    Option(
+        "--weigh",
+        help="What weighs alike: classes, however rare, or records, for the order of the shares of "
+        "right labels.",
         rich_help_panel="Input",
     ),
 ]

@@ -14,6 +14,8 @@ from jgram.cli.options import (
     Observed,
     Output,
     SomeReports,
+    Weigh,
+    Weighing,
 )
 from jgram.cli.show import check_output, emit, progress, say_error, say_json, say_view
 from jgram.display import Field, Line, Table, records
@@ -32,6 +34,7 @@ def run(
     output: Output,
     report: SomeReports = None,
     gold: Gold = None,
+    weigh: Weighing = Weigh.CLASSES,
     counts_scale: CountsScale = False,
 ) -> int:
     """Rank reports of the same records by reliability, and say which can be told apart.
@@ -67,7 +70,7 @@ def run(
             observed, notes = _through_all(source, observed, report, others)
         given = read_for_judging(source, observed, report, inference, engine, bar, gold)
         given.source["notes"][:0] = notes
-        found = ranked(given, inference.seed)
+        found = ranked(given, inference.seed, weigh.value)
     view = found.view(given.source, counts_scale=counts_scale)
     return emit(found, given.source, output, told=found.separated, view=view)
 

@@ -206,14 +206,14 @@ def _streamed(
     return bind_files(files, reports, observed.columns, intake, **about)
 
 
-def ranked(given: Given, seed: int) -> Any:
+def ranked(given: Given, seed: int, weigh: str = "classes") -> Any:
     """The ranking of what was read."""
     import jax
 
     from jgram import rank_reports
 
-    key = jax.random.key(seed)
-    return rank_reports(given.reports, given.observations, given.kernel, key=key, **given.options)
+    options = {"key": jax.random.key(seed), "weigh": weigh, **given.options}
+    return rank_reports(given.reports, given.observations, given.kernel, **options)
 
 
 def read_records(
