@@ -7,7 +7,11 @@ Each kind gives every pair the same reading, payoffs (:mod:`jgram.contrasts`), w
   and the channels ``C_l`` are fitted to all reports (:mod:`jgram.annotators.posterior`); swapping
   the two leaves ``q_(-ij)`` as it is, so that the test of a pair stays exact. Copies of either
   are left out with it;
-- **gold**: the right labels of some records, under the delta kernel.
+- **gold**: the right labels of some records at random, under the delta kernel;
+- **checked records**: right labels of records where the reports in question differ
+  (:func:`rows_to_check`). ``D`` is the difference of their shares of right labels over their mean
+  above chance, where they agree taken to be right. It assumes nothing and settles: a kind that it
+  contradicts is left out of the pair.
 
 With ``D = (a - b) / m`` the relative contrast of a pair, ``m`` the mean of ``a`` and ``b``, and
 ``V`` its variance, kinds are joined record by record: payoffs over ``m``, weighted by
@@ -41,18 +45,22 @@ from jgram.uncertainty import padded_groups, padded_length
 
 __all__ = [
     "BETWEEN",
+    "CHECKED",
     "FEWEST_REPORTS",
     "GOLD",
     "OBSERVATIONS",
     "OTHERS",
     "Joined",
+    "by_checks",
     "by_gold",
     "by_others",
     "copies",
     "join",
+    "rows_to_check",
 ]
 
 OBSERVATIONS, OTHERS, GOLD = "observations", "other reports", "gold"
+CHECKED = "checked records"
 BETWEEN = 0.2  # standard deviation of D by what reports share with one another, beyond noise
 FEWEST_READ = 6  # pairs that both kinds read, for how far they differ
 FEWEST_REPORTS = 3  # of which one is left where two are judged
@@ -238,6 +246,86 @@ def by_gold(
     )
 
 
+def rows_to_check(
+    labels: Int[np.ndarray, "k n"], count: int, seed: int = 0
+) -> Int[np.ndarray, " c"]:
+    """Records where reports in question differ, at random within the strata of what they say.
+
+    Each has the same chance, so that what is found of them is unbiased.
+
+    Args:
+        labels: The reports in question, negative where missing.
+        count: How many records.
+        seed: Of the draws.
+
+    Raises:
+        ValueError: Fewer records where they differ.
+
+    Example:
+        >>> labels = np.array([[0, 0, 1, 1, 0], [0, 1, 1, 0, 1]])
+        >>> rows_to_check(labels, 2).tolist() in ([1, 3], [3, 4])
+        True
+    """
+    lowest = np.where(labels < 0, np.iinfo(int).max, labels).min(axis=0)
+    rows = np.flatnonzero((labels >= 0).any(axis=0) & (labels.max(axis=0) > lowest))
+    if not 1 <= count <= len(rows):
+        raise ValueError(
+            f"expected 1 to {len(rows)} records to check, those where the reports differ, got "
+            f"{count}"
+        )
+    rng = np.random.default_rng(seed)
+    order = rows[np.lexsort((rng.random(len(rows)), *labels[:, rows]))]
+    return np.sort(order[((np.arange(count) + rng.random()) * len(rows) / count).astype(int)])
+
+
+def by_checks(
+    labels: Int[np.ndarray, "k n"],
+    right: Int[np.ndarray, " n"],
+    between: Sequence[int],
+    num_classes: int,
+    weights: Any = None,
+    groups: Any = None,
+) -> Payoffs:
+    """Pairs of the reports in question through records where they differ and one was checked.
+
+    Args:
+        labels: Reports, negative where missing.
+        right: Right labels ``[n]`` of :func:`rows_to_check`, negative where nobody looked.
+        between: Numbers of the reports in question.
+        num_classes: ``d``.
+        weights: Frequencies ``[n]``.
+        groups: Group of each record.
+
+    Returns:
+        Payoffs of all pairs, nothing for those that are not in question.
+
+    Example:
+        >>> labels = np.array([[0, 0, 1, 1, 0, 1], [0, 1, 1, 0, 1, 1]])
+        >>> found = by_checks(labels, np.array([-1, 0, -1, 1, 1, -1]), [0, 1], 2)
+        >>> found.differences.tolist()
+        [[0.0, 0.5, 0.0, 0.5, -0.5, 0.0]]
+    """
+    n, found = labels.shape[1], []
+    w = np.ones(n) if weights is None else np.asarray(weights, float)
+    for pair in np.stack(np.triu_indices(len(labels), 1), axis=1):
+        both, own = (labels[pair] >= 0).all(axis=0), labels[pair]
+        apart = both & (own[0] != own[1])
+        share = w @ apart / max(w @ both, 1e-300)
+        checked = np.where(apart & (right >= 0) & np.isin(pair, between).all(), w, 0.0)
+        hits = share * (own == right) * (checked > 0)
+        total = max(checked.sum(), 1e-300)
+        known = checked.sum() > 0
+        means = known * (hits @ checked / total + 1 - share - 1 / num_classes)
+        gap = hits[0] - hits[1]  # not centred: under the null its mean is 0
+        level = (hits.sum(axis=0) - hits.sum(axis=0) @ checked / total) * (checked > 0)
+        away = np.stack([level + gap, level - gap]) / 2
+        covariance = mean_covariance(away, checked, groups)
+        values = np.where(checked > 0, hits + 1 - share - 1 / num_classes, 0.0)
+        figures: Any = (values, gap, checked, means, covariance, means.mean())
+        found.append(Payoffs(*figures))
+    return stacked(found)
+
+
 def contrast(paid: Payoffs) -> tuple[np.ndarray, np.ndarray]:
     """``D`` of every pair and its standard error, ``nan`` where the payoffs say nothing."""
     a, b = np.asarray(paid.means, float).T
@@ -286,10 +374,13 @@ def join(
     joined, against = [], []
     for p in range(len(beyond)):
         speak = [kind for kind in kinds if np.isfinite(contrasts[kind][p])]
-        against.append(_contradiction(speak, contrasts, errors, p, quantile))
+        apart = _contradiction(speak, contrasts, errors, p, quantile)
+        settled = apart is not None and CHECKED in speak
+        against.append(None if settled else apart)
         parts = [
-            (one_pair(paid, p), shares[kind][p] / scaled[kind][0][p])
+            (one_pair(paid, p), (1.0 if settled else shares[kind][p]) / scaled[kind][0][p])
             for kind, paid in kinds.items()
+            if kind == CHECKED or not settled
         ]
         joined.append(_together(one_pair(first, p), parts, groups))
     pairs = stacked(joined)

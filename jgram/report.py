@@ -70,11 +70,13 @@ from jgram.contrasts import (
 from jgram.data.columns import named_columns
 from jgram.display import Field, Line, Shown, Table, View
 from jgram.evidence import (
+    CHECKED,
     FEWEST_REPORTS,
     GOLD,
     OBSERVATIONS,
     OTHERS,
     Joined,
+    by_checks,
     by_gold,
     by_others,
     join,
@@ -248,17 +250,20 @@ class PairReading:
     """What one kind of evidence says of a pair.
 
     Attributes:
-        kind: ``"observations"``, ``"other reports"`` or ``"gold"``.
+        kind: ``"observations"``, ``"other reports"``, ``"gold"`` or ``"checked records"``.
         keeps: What the worse report keeps of the better one, by this kind alone; ``None`` where it
             pays neither of them enough to say.
         keeps_interval: Interval of it, for this pair and kind alone.
         p_value: Two-sided p-value of "these two reports might be swapped".
+        rows_needed: Of right labels, how many like these in all would tell the two apart with a
+            probability of 80%; ``None`` where they do, or for other kinds.
     """
 
     kind: str
     keeps: float | None
     keeps_interval: tuple[float, float] | None
     p_value: float
+    rows_needed: float | None = None
 
 
 @dataclass(frozen=True)
@@ -427,6 +432,15 @@ class Ranking(Shown):
         return any(pair.separated for pair in self.pairs)
 
     @property
+    def in_question(self) -> tuple[str, ...]:
+        """The reports of which it has to be settled who is the best: two or more."""
+        best = self.most_reliable
+        doubted = {name for one in self.pairs if one.doubts for name in (one.better, one.worse)}
+        if len(best) < 2:
+            best = tuple(one.name for one in self.reports if one.name in doubted)
+        return best if len(best) > 1 else tuple(one.name for one in self.reports[:2])
+
+    @property
     def undecided(self) -> tuple[str, ...]:
         """What would decide the pairs of reports that are not separated, a sentence a pair."""
         return tuple(
@@ -460,7 +474,10 @@ class Ranking(Shown):
             )
         names += " cannot be told apart"
         if pair.records_needed is None:
-            return f"{names}: no number of records like these would separate them"
+            return (
+                f"{names}: no number of records like these would separate them; right labels of "
+                "some where they differ may (--to-check 40)"
+            )
         more = pair.records_needed - pair.num_records
         if more > AFFORDABLE * pair.num_records:
             return f"{names}, nor would they by {AFFORDABLE} times as many records like these"
@@ -568,7 +585,7 @@ def _doubted(pairs: Sequence[PairComparison]) -> str:
             for doubt in doubts]  # fmt: skip
     return (
         f"The order of {names}{more} is in doubt: {'; '.join(said)}. Label 40 records at random "
-        "among those where they differ."
+        "among those where they differ (--to-check 40)."
     )
 
 
@@ -588,6 +605,12 @@ def _readings_table(pairs: Sequence[PairComparison]) -> list[Table]:
             ("keeps", "keeps_low", "keeps_high"),
         ),
         Field("p of\nno order", lambda row: row[1].p_value, display.p_value, ("p_value",)),
+        Field(
+            "right labels\nto tell them" if any(one.rows_needed for _, one in rows) else "",
+            lambda row: row[1].rows_needed,
+            lambda value: "" if value is None else f"{float(f'{value:.2g}'):,.0f}",
+            ("rows_needed",),
+        ),
     ]
     return [Table("Every kind of evidence alone", rows, fields, detail=len(rows) > MOST_READINGS)]
 
@@ -755,6 +778,7 @@ def rank_reports(
     intake: Intake = AS_GIVEN,
     *,
     gold: Any = None,
+    differing: Sequence[str] = (),
     weigh: str = CLASSES,
     confidence: float = 0.95,
     key: Key[Array, ""] | None = None,
@@ -776,6 +800,9 @@ def rank_reports(
         kernel: ``None`` takes what fits the observations; frozen for all reports.
         intake: How both are read (:class:`jgram.Intake`).
         gold: Right labels ``[n]`` of some records at random, missing (``None``) for all others.
+        differing: Names of two reports or more where the right labels are not of records at random,
+            but at random of those where these reports differ
+            (:func:`jgram.evidence.rows_to_check`): the surest way to tell them apart.
         weigh: What weighs alike: ``"classes"``, however rare, or ``"records"``, for the order of
             shares of right labels (:func:`jgram.contrasts.by_records`). A finding says where two
             reports change places by it.
@@ -816,7 +843,8 @@ def rank_reports(
         )
     with float64():
         judged, questions = _questioned(_weighed(_with_enough_features(judged), weigh))
-        judged = _joined(judged, y is not None or isinstance(reports, Bound))
+        observed = y is not None or isinstance(reports, Bound)
+        judged = _joined(judged, observed, _in_question(judged, differing, observed))
         key = jax.random.key(0) if key is None else key
         beyond = (
             np.zeros(len(judged.pairs.means)) if judged.joined is None else judged.joined.beyond
@@ -881,6 +909,7 @@ class _Judged(NamedTuple):
         published: Scores of reports that are judged by one another.
         own: Payoffs by the observations alone, where there is other evidence too.
         joined: All kinds of evidence, where there are others than observations.
+        rows: By kind, right labels of every pair.
         weigh: What weighs alike.
         otherwise: The pairs where the other one of classes and records does.
     """
@@ -898,6 +927,7 @@ class _Judged(NamedTuple):
     published: tuple[ScoreReport, ...] = ()
     own: Payoffs | None = None
     joined: Joined | None = None
+    rows: Mapping[str, np.ndarray] | None = None
     weigh: str = CLASSES
     otherwise: Payoffs | None = None
 
@@ -1026,7 +1056,21 @@ def _judge_by_others(judged: _Judged) -> _Judged:
     return judged._replace(bound=bound, **found)
 
 
-def _joined(judged: _Judged, observed: bool) -> _Judged:
+def _in_question(judged: _Judged, names: Sequence[str], observed: bool) -> list[int]:
+    """Numbers of the reports on whose differences somebody looked up who is right."""
+    every = list(judged.bound.reports)
+    if not names:
+        return []
+    if lost := [name for name in names if name not in every] or len(set(names)) < 2:
+        raise ValueError(f"differing: expected two of {', '.join(every)}, got {lost or names}")
+    if judged.bound.gold is None:
+        raise ValueError("differing: expected gold=, the right labels of these records, got none")
+    if not observed and len(every) < FEWEST_REPORTS:
+        raise ValueError("differing: expected y= or three reports beside the records checked")
+    return [every.index(name) for name in names]
+
+
+def _joined(judged: _Judged, observed: bool, between: Sequence[int] = ()) -> _Judged:
     """All kinds of evidence together, where there are others than observations."""
     bound, labels = judged.bound, judged.aligned.reports
     if labels.ndim > 2:
@@ -1037,14 +1081,20 @@ def _joined(judged: _Judged, observed: bool) -> _Judged:
     kinds = {lead: judged.pairs}
     if observed and several:
         kinds[OTHERS] = by_others(labels, *about)[0]
-    if bound.gold is not None and lead != GOLD:
+    if between and bound.gold is not None:
+        kinds[CHECKED] = by_checks(labels, bound.gold, between, *about)
+    elif bound.gold is not None and lead != GOLD:
         kinds[GOLD] = by_gold(labels, bound.gold, *about)
     if [*kinds] == [OBSERVATIONS]:
         return judged
     if judged.weigh == RECORDS:
-        kinds |= {kind: by_records(kinds[kind], judged.groups) for kind in [*kinds][1:]}
+        for kind in {*kinds} & {OTHERS, GOLD} - {lead}:
+            kinds[kind] = by_records(kinds[kind], judged.groups)
     joined = join(kinds, normal_quantile(judged.confidence), judged.groups)
-    return judged._replace(pairs=joined.pairs, own=judged.pairs, joined=joined)
+    rows = {
+        kind: (kinds[kind].weights > 0).sum(axis=1) for kind in (GOLD, CHECKED) if kind in kinds
+    }
+    return judged._replace(pairs=joined.pairs, own=judged.pairs, joined=joined, rows=rows)
 
 
 def _weighed(judged: _Judged, weigh: str) -> _Judged:
@@ -1307,7 +1357,7 @@ def _told(pairs: Sequence[PairComparison], names: Sequence[str]) -> np.ndarray:
 def _accuracies(judged: _Judged) -> list[dict[str, Any]]:
     """Accuracies of all reports, where there is gold."""
     labels, gold, joined = judged.aligned.reports, judged.bound.gold, judged.joined
-    if gold is None or joined is None:
+    if gold is None or joined is None or CHECKED in joined.contrasts:
         return [{}] * len(labels)
     rows = np.flatnonzero(gold >= 0)
     part = labels[:, rows]
@@ -1408,7 +1458,7 @@ def _pair(
         retention_features_error=half_width(ratios, confidence),
         log_ratio_features_error=half_width(logs, confidence),
         doubts=_doubts(judged.joined, question, number, turned) if separated else (),
-        readings=_readings(judged.joined, number, turned, confidence),
+        readings=_readings(judged, number, turned),
         strata=tuple(_kept_in(stratum, turned) for stratum in question.strata),
         disagreement_p_value=question.p_value,
         alike=question.alike,
@@ -1436,10 +1486,9 @@ def _doubts(
     return tuple(found)
 
 
-def _readings(
-    joined: Joined | None, number: int, turned: bool, confidence: float
-) -> tuple[PairReading, ...]:
+def _readings(judged: _Judged, number: int, turned: bool) -> tuple[PairReading, ...]:
     """What each kind of evidence says of a pair, by ``D`` and its error."""
+    joined, confidence = judged.joined, judged.confidence
     if joined is None:
         return ()
     found, quantile = [], normal_quantile(confidence)
@@ -1452,9 +1501,13 @@ def _readings(
             (1 - part / 2) / (1 + part / 2) if part > -2 else float("inf")
             for part in (contrast + quantile * error, contrast, contrast - quantile * error)
         )
-        p_value = 2 * NormalDist().cdf(-abs(contrast) / max(error, 1e-12))
+        z = abs(contrast) / max(error, 1e-12)
+        needed, rows = None, (judged.rows or {}).get(kind)
+        if rows is not None and 0 < z < quantile:
+            needed = float(rows[number] * ((quantile + normal_quantile(0.6)) / z) ** 2)
         bounded = (float(low), float(high)) if isfinite(high) else None
-        found.append(PairReading(kind, float(middle), bounded, float(p_value)))
+        p_value = float(2 * NormalDist().cdf(-z))
+        found.append(PairReading(kind, float(middle), bounded, p_value, needed))
     return tuple(found)
 
 

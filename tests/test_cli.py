@@ -741,10 +741,32 @@ def test_the_examples_in_the_help_run(examples, command):
             found = Path(line.split("--out ")[1])
             with found.open() as file:
                 rows = list(csv.DictReader(file))
-            right = "label" if command == "annotators" else None
+            right = {"annotators": "label", "rank": "doctor"}.get(command)
             lines = [",".join(str(x) for x in {**row, "right": row.get(right, "yes")}.values())
                      for row in rows]  # fmt: skip
             found.write_text("\n".join([",".join(rows[0]), *lines]))
+
+
+def test_rows_where_reports_differ_are_filled_in_and_settle_their_order(jgram, folder):
+    line = "rank visits.csv --report good --report bad --observation symptom"
+    assert jgram(f"{line} --to-check 30").exit_code == 2  # no file for them
+    assert jgram(f"{line} --to-check 30 --out differ.csv").exit_code in (0, 3)
+    with (folder / "differ.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    visits = list(csv.DictReader((folder / "visits.csv").open()))
+    assert list(rows[0])[:5] == ["row", "right", "good", "bad", "symptom"]
+    assert len({row["row"] for row in rows}) == 30
+    for row in rows:  # the header is row 1
+        assert row["good"] == visits[int(row["row"]) - 2]["good"] != row["bad"]
+    with (folder / "said.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows([{**row, "right": row["bad"]} for row in rows])
+    found = json.loads(jgram(f"{line} --checked said.csv --json").stdout)
+    assert found["most_reliable"] == ["bad"]
+    assert found["pairs"][0]["readings"][1]["kind"] == "checked records"
+    refused = jgram(f"{line} --checked said.csv --gold same")
+    assert "rows where reports differ" in refused.stderr
 
 
 @pytest.mark.thorough

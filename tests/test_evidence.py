@@ -7,7 +7,7 @@ import jgram
 from jgram import rank_reports
 from jgram.arrays import float64
 from jgram.binding import bind_observations
-from jgram.evidence import BETWEEN, by_gold, by_others, contrast, join
+from jgram.evidence import BETWEEN, by_gold, by_others, contrast, join, rows_to_check
 from jgram.gold import accuracies
 from jgram.kernels import Linear
 from jgram.observed import observe
@@ -211,3 +211,42 @@ def test_where_records_weigh_alike_the_order_is_that_of_the_shares_of_right_labe
     assert "expected 'classes' or 'records'" in refused(
         lambda: rank_reports(reports, y, weigh="items")
     )
+
+
+def test_records_to_check_are_at_random_where_reports_differ():
+    labels = np.stack([*panel(6)[1].values()])[:3]
+    labels[0, :50] = -1
+    taken, counts = np.zeros(600), rows_to_check(labels, 60).size
+    for seed in range(300):
+        taken[rows_to_check(labels, 60, seed)] += 1
+    said = [set(column[column >= 0]) for column in labels.T]
+    differ = np.array([len(part) > 1 for part in said])
+    assert counts == 60
+    assert (taken[~differ] == 0).all()
+    assert np.ptp(taken[differ]) < 60  # binomial: 300 draws of about one in six
+    assert "expected 1 to" in refused(rows_to_check, labels, int(differ.sum()) + 1)
+
+
+def test_checked_records_settle_what_another_kind_contradicts():
+    x = np.random.default_rng(2).integers(0, 3, 1000)
+    reports, y = leak(2)
+    labels = np.stack([*reports.values()])
+    rows = rows_to_check(labels, 120)
+    gold = with_gold(x, rows)
+    assert rank_reports(reports, y).most_reliable != ("a",)
+    found = rank_reports(reports, y, gold=gold, differing=("a", "b"))
+    assert found.most_reliable == ("a",)
+    assert found.reports[0].accuracy is None  # of records that are not at random
+    right = [np.mean([labels[i, row] == x[row] for row in rows]) for i in (0, 1)]
+    share, (pair,) = (labels[0] != labels[1]).mean(), found.pairs
+    level = share * np.array(right) + 1 - share - 1 / 3
+    reading = next(one for one in pair.readings if one.kind == "checked records")
+    contrast = (level[0] - level[1]) / level.mean()
+    assert reading.keeps == pytest.approx((1 - contrast / 2) / (1 + contrast / 2))
+    few = rank_reports(reports, y, gold=with_gold(x, rows[:8]), differing=("a", "b"))
+    needed = few.pairs[0].readings[1].rows_needed
+    assert needed is None or needed > 8
+    assert "expected two of a, b" in refused(
+        lambda: rank_reports(reports, y, gold=gold, differing=("a", "c"))
+    )
+    assert "expected gold=" in refused(lambda: rank_reports(reports, y, differing=("a", "b")))

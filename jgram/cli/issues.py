@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from jgram.cli.read import Prepared
     from jgram.issues import LabelIssues
 
-__all__ = ["run"]
+__all__ = ["beside", "filled_in", "run"]
 
 _VERDICTS = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
 _SHOWN_COLUMNS, _PAGE_COLUMNS, _LONGEST = 8, 24, 32
@@ -149,7 +149,7 @@ def run(
         else:
             cells = read_cells(source.file, rows[chosen].tolist(), **source.how)
         numbers = rows[chosen] + FIRST_ROW
-        own = _beside(cells, [*identifier, *observed.columns], report)
+        own = beside(cells, [*identifier, *observed.columns], report)
         own, names = own[len(identifier) :], own[: len(identifier)]
         answer = [] if to_check is None else [Field("", lambda _: "", keys=("right",))]
         caption = {} if to_check is None else {"caption": "Records to check by hand"}
@@ -281,28 +281,17 @@ def _read_checks(
         return {}
     import numpy as np
 
-    from jgram.data import read_columns
     from jgram.data.columns import column
-    from jgram.data.files import select
 
-    given = {name: column(cells, name) for name, cells in read_columns(path).items()}
-    select(list(given), ["row", "right"], path)
+    given, numbers, answers = filled_in(path)
     cells = np.array(labels, object)
     place = {int(row): i for i, row in enumerate(rows) if cells[i] is not None}
     names = classes if classes is not None else np.unique(column(labels, "labels").values).tolist()
     by_text = {str(name): name for name in names}
-    numbers = _row_numbers(path, given)
-    answers = {
-        row: str(right).strip()
-        for row, right in zip(numbers, _values(given["right"]), strict=True)
-        if right is not None
-    }
     listed = {}
     if "label" in given:
         listed = dict(zip(numbers, map(str, _values(given["label"])), strict=True))
     others = set(listed.values()) - set(by_text)
-    if not answers:
-        raise ValueError(f"{path}: expected answers in the column right, got none")
     answers = {row: text if text in by_text else unspelled(text) for row, text in answers.items()}
     verdicts = {} if all(text in by_text for text in answers.values()) else _VERDICTS
     found = {}
@@ -327,6 +316,25 @@ def _read_checks(
     return found
 
 
+def filled_in(path: Path) -> tuple[Mapping[str, Any], list[int], dict[int, str]]:
+    """The columns of a sheet, the number of each of its rows, and the answers that are there."""
+    from jgram.data import read_columns
+    from jgram.data.columns import column
+    from jgram.data.files import select
+
+    given = {name: column(cells, name) for name, cells in read_columns(path).items()}
+    select(list(given), ["row", "right"], path)
+    numbers = _row_numbers(path, given)
+    answers = {
+        row: str(right).strip()
+        for row, right in zip(numbers, _values(given["right"]), strict=True)
+        if right is not None
+    }
+    if not answers:
+        raise ValueError(f"{path}: expected answers in the column right, got none")
+    return given, numbers, answers
+
+
 def _row_numbers(path: Path, given: Mapping[str, Any]) -> list[int]:
     found = []
     for value in _values(given["row"]):
@@ -345,8 +353,8 @@ def _values(given: Any) -> list[Any]:
     return [next(kept) if present else None for present in given.present]
 
 
-def _beside(cells: Mapping[str, Any], first: Sequence[str], report: str) -> list[Field]:
-    """The file's own columns, observations first; of the others only a page shows some."""
+def beside(cells: Mapping[str, Any], first: Sequence[str], report: str) -> list[Field]:
+    """The file's own columns, some of them first; of the others only a page shows some."""
     taken = {"row", "label", "suggested", "wrong", "margin", "right"}
     names = [*(name for name in first if name in cells),
              *(name for name in cells if name not in first and name != report)]  # fmt: skip

@@ -2,8 +2,11 @@
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typer import Option
 
 from jgram.cli.options import (
     CountsScale,
@@ -17,13 +20,35 @@ from jgram.cli.options import (
     Weigh,
     Weighing,
 )
+from jgram.cli.outputs import TABLES, unspelled
 from jgram.cli.show import check_output, emit, progress, say_error, say_json, say_view
 from jgram.display import Field, Line, Table, records
 
 if TYPE_CHECKING:
+    from jgram.cli.read import Given
     from jgram.data.roles import Role
+    from jgram.report import Ranking
 
 __all__ = ["run"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checking:
+    """Checking by hand"""
+
+    to_check: Annotated[
+        int | None,
+        Option(
+            help="Write so many rows into --out, at random of those where the reports in question "
+            "differ: who is right there settles their order.",
+            min=1,
+        ),
+    ] = None
+    checked: Annotated[
+        Path | None,
+        Option(help="The sheet of --to-check with its column 'right' filled in."),
+    ] = None
+    out: Annotated[Path | None, Option(help="The .csv or .json file of --to-check.")] = None
 
 
 def run(
@@ -32,6 +57,7 @@ def run(
     inference: Inference,
     engine: Engine,
     output: Output,
+    checking: Checking,
     report: SomeReports = None,
     gold: Gold = None,
     weigh: Weighing = Weigh.CLASSES,
@@ -51,6 +77,11 @@ def run(
 
         jgram rank sheet.csv --report ann --report bob --report model --gold checked
 
+        jgram rank visits.csv --report doctor --report coder --observation crp \\
+          --to-check 40 --out check.csv
+
+        jgram rank visits.csv --report doctor --report coder --observation crp --checked check.csv
+
         jgram rank employment.csv --report first --report final --observation taxes \\
           --difference --bins 4 --order month --block-length 12 --html ranking.html
     """
@@ -58,7 +89,13 @@ def run(
         return _list_columns(source, output)
     if len(report) < 2:
         raise ValueError("expected two or more --report to rank; score takes one")
-    check_output(output, [source.file], {"--checkpoint": (engine.checkpoint, ())})
+    to_check, checked, out = checking.to_check, checking.checked, checking.out
+    outputs = {"--checkpoint": (engine.checkpoint, ()), "--out": (out, TABLES)}
+    check_output(output, [source.file, checked], outputs)
+    if (to_check is None) != (out is None):
+        raise ValueError("expected --to-check, how many rows, with --out, the file for them")
+    if gold and checked:
+        raise ValueError("expected --gold, rows at random, or --checked, rows where reports differ")
     with progress(f"ranking {len(report)} reports", quiet=output.quiet) as bar:
         from jgram.cli.read import ranked, read_for_judging
         from jgram.evidence import FEWEST_REPORTS
@@ -68,11 +105,15 @@ def run(
         if alone and not observed.columns:
             others = [inference.weight, inference.group, inference.order]
             observed, notes = _through_all(source, observed, report, others)
-        given = read_for_judging(source, observed, report, inference, engine, bar, gold)
+        whole = "--to-check" if to_check else "--checked" if checked else None
+        given = read_for_judging(source, observed, report, inference, engine, bar, gold, whole)
         given.source["notes"][:0] = notes
+        if checked is not None:
+            given.options.update(_checked(checked, given))
         found = ranked(given, inference.seed, weigh.value)
+        sheet = None if out is None else (out, _sheet(source, given, found, to_check or 1))
     view = found.view(given.source, counts_scale=counts_scale)
-    return emit(found, given.source, output, told=found.separated, view=view)
+    return emit(found, given.source, output, told=found.separated, view=view, out=sheet)
 
 
 def _through_all(
@@ -133,3 +174,55 @@ def _first_command(source: Input, roles: "Sequence[Role]") -> str | None:
     options = {"--report": reports, "--gold": gold[:1], "--observation": rest}
     words = [word for option, names in options.items() for name in names for word in (option, name)]
     return shlex.join(["jgram", "rank", str(source.file), *words, "--html", "page.html"])
+
+
+def _sheet(source: Input, given: "Given", found: "Ranking", count: int) -> Table:
+    """Rows where the reports in question differ, with room for what is right."""
+    import numpy as np
+
+    from jgram.cli.issues import beside
+    from jgram.data import read_cells
+    from jgram.data.files import FIRST_ROW
+    from jgram.evidence import rows_to_check
+
+    names = found.in_question
+    labels = [given.columns[name] for name in names]
+    kept = np.unique(np.concatenate([one.values for one in labels]), return_inverse=True)[1]
+    codes, start = np.full((len(names), len(given.rows)), -1), 0
+    for own, one in zip(codes, labels, strict=True):
+        own[one.present] = kept[start : (start := start + len(one.values))]
+    rows = given.rows[rows_to_check(codes, count)]
+    cells = read_cells(source.file, rows.tolist(), **source.how)
+    cells = {
+        name: part for name, part in cells.items() if name in names or name not in given.reports
+    }
+    first = [*names, *given.source["observations"]]
+    fields = [
+        Field("row", lambda i: int(rows[i]) + FIRST_ROW, str, ("row",)),
+        Field("right", lambda _: "", str, ("right",)),
+        *beside(cells, first, ""),
+    ]
+    return Table("Rows to check", range(len(rows)), fields)
+
+
+def _checked(path: Path, given: "Given") -> dict[str, Any]:
+    """Right labels of the rows of a sheet, and the reports that it asks about."""
+    from jgram.cli.issues import filled_in
+    from jgram.data.files import FIRST_ROW
+
+    sheet, _, answers = filled_in(path)
+    between: Sequence[str] = [name for name in sheet if name in given.reports]
+    if len(between) < 2:
+        raise ValueError(f"{path}: expected columns of two reports that differ, got {between}")
+    place = {int(row) + FIRST_ROW: i for i, row in enumerate(given.rows)}
+    right: list[Any] = [None] * len(given.rows)
+    names = {str(x): x for name in between for x in given.columns[name].values.tolist()}
+    for row, text in answers.items():
+        label = text if text in names else unspelled(text)
+        if row not in place or label not in names:
+            raise ValueError(
+                f"{path}: expected rows that are judged and labels that these reports use, got "
+                f"{text!r} for row {row}"
+            )
+        right[place[row]] = names[label]
+    return {"gold": right, "differing": between}

@@ -55,6 +55,8 @@ class Given(NamedTuple):
     kernel: Any
     options: dict[str, Any]
     source: dict[str, Any]
+    columns: dict[str, Any]
+    rows: np.ndarray
 
 
 class Prepared(NamedTuple):
@@ -122,8 +124,9 @@ def read_for_judging(
     engine: Engine,
     progress: Callable[[int, int], None],
     gold: str | None = None,
+    whole: str | None = None,
 ) -> Given:
-    """All that score and rank hand to the library."""
+    """All that score and rank hand to the library; ``whole`` as of :func:`read_records`."""
     length, order = inference.block_length, inference.order
     if (length or 1) > 1 and order is None:
         raise ValueError(
@@ -131,14 +134,15 @@ def read_for_judging(
             "time, got none"
         )
     about = {"file": str(source.file), "observations": observed.columns, "seed": inference.seed}
-    bound = _streamed(source, observed, reports, inference, engine, progress, gold)
+    asked = (source, observed, reports, inference, engine, progress, gold)
+    bound = None if whole else _streamed(*asked)
     if bound is not None:
         notes = ["records stay in the files, which are read again in every pass"]
         options = {"confidence": inference.confidence}
-        return Given(bound, None, None, options, {**about, "notes": notes})
+        return Given(bound, None, None, options, {**about, "notes": notes}, {}, np.arange(0))
     others = [name for name in (inference.weight, inference.group, gold) if name]
-    whole = "--gold" if gold else None if observed.columns else "no --observation"
-    columns, _, notes, _, counted, _ = read_records(
+    whole = "--gold" if gold else whole or (None if observed.columns else "no --observation")
+    columns, rows, notes, _, counted, _ = read_records(
         source, observed, reports, engine, progress, order=order, others=others, whole=whole
     )
     labels = {name: columns[name] for name in reports}
@@ -164,7 +168,8 @@ def read_for_judging(
     }
     kernel = kernel_of(observed.kernel, observed.bandwidth) if counted is None else "delta"
     observations = {name: columns[name] for name in observed.columns} or None
-    return Given(labels, observations, kernel, options, {**about, "notes": notes})
+    about = {**about, "notes": notes}
+    return Given(labels, observations, kernel, options, about, columns, rows)
 
 
 def _streamed(
