@@ -541,6 +541,28 @@ def test_abstentions_of_several_types_are_found():
     np.testing.assert_array_equal(answers.label, [2, 0, 1, 0])
 
 
+def test_a_label_that_may_mean_no_answer_is_asked_about_once():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 2, 300)
+    said = np.where(rng.random((300, 6)) < 0.8, truth[:, None], 1 - truth[:, None])
+    said[rng.random((300, 6)) < 0.7] = 2
+    said[:, :3] = np.where(said[:, :3] == 1, 2, said[:, :3])  # three who only ever vote 0
+    people, item = np.tile(np.arange(6), 300), np.repeat(np.arange(300), 6)
+    names = np.array(["no", "yes", "skip"])[said.ravel()]
+
+    def asked_about(names, **options):
+        found = rank_annotators(answers_from_columns(item, people, names, **options)).findings
+        return [one.advice for one in found if one.name == "no answer"]
+
+    (advice,) = asked_about(names)
+    assert "--abstain skip" in advice
+    assert asked_about(names, abstain=["skip"]) == []
+    assert asked_about(np.where(people == 0, "skip", names)) == []  # somebody gives it alone
+    assert asked_about(np.where(names == "yes", "no", names)) == []  # one class would be left
+    skewed = np.where(rng.random(1800) < 0.3, names, "skip")
+    assert asked_about(np.where(people < 3, np.roll(skewed, 3), skewed)) == []  # all have both
+
+
 def test_a_hundred_classes_are_ranked():
     """The search for collusion holds a few pairs of answers at once, not all of them."""
     items = np.arange(120)

@@ -62,6 +62,7 @@ __all__ = [
 ]
 
 LEVEL = 0.05
+ONE_SIDED = 0.25  # share of annotators with one label beside what may be an abstention
 By = Literal["log_score", "balanced", "determinant", "accuracy"]
 QUESTIONS: dict[str, str] = {
     "log_score": "how well the others foretell the answers, every class alike (0 is best)",
@@ -636,11 +637,33 @@ def _findings(
         )
 
 
+def _unmarked_silence(answers: Answers, crowd: Crowd) -> int | None:
+    """A label that is most of the answers and never alone, as abstentions of functions are."""
+    m, d = len(answers.annotators), len(answers.classes)
+    given = tally(crowd.annotator, crowd.label, (m, d))
+    given = given[given.sum(axis=1) > 0]
+    label = int(given.sum(axis=0).argmax())
+    others = (np.delete(given, label, axis=1) > 0).sum(axis=1)
+    most = given[:, label].sum() > given.sum() / 2 and d > 2 and (others > 0).all()
+    silent = bool((answers.label == d).any())
+    return label if most and not silent and (others == 1).mean() >= ONE_SIDED else None
+
+
 def _of_labels(
     by: By, answers: Answers, crowd: Crowd, listed: list[Annotator]
 ) -> Iterator[Finding]:
-    """A class with few answers, annotators with one label."""
+    """A label that may mean "no answer", a class with few answers, annotators with one label."""
     share = crowd.votes.sum(axis=0) / crowd.votes.sum()
+    if (silence := _unmarked_silence(answers, crowd)) is not None:
+        label = answers.classes[silence]
+        yield Finding(
+            "no answer",
+            "warning",
+            f"does {label!r} mean 'no answer'? It is {share[silence]:.0%} of the answers, nobody "
+            "gives it alone, and some give one label beside it",
+            f"if so say abstain=[{label!r}] (--abstain {label}): it is judged as a label now",
+            float(share[silence]),
+        )
     rare = int(np.argmin(share))
     if by == "determinant" and share[rare] * len(share) < 0.5:
         yield Finding(
