@@ -183,6 +183,9 @@ def test_from_files_and_back(tmp_path, capsys):
     assert "one more voter" in out
     found = pandas.read_parquet(labels)
     assert (found.label == [truth[int(item[1:])] for item in found.item]).mean() > 0.97
+    soft = found.filter(like="p(").to_numpy()
+    np.testing.assert_allclose(soft.sum(axis=1), 1.0, atol=1e-6)
+    np.testing.assert_allclose(soft.max(axis=1), found.probability)
     asked = pandas.read_csv(check)
     assert (len(asked), (asked.why == "in doubt").sum()) == (40, 20)
     asked["right"] = [truth[int(item[1:])] for item in asked.item]
