@@ -8,7 +8,7 @@ import hashlib
 import io
 import pickle
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -30,6 +30,7 @@ from jgram.data import (
     find_leaks,
     prepare_table,
 )
+from jgram.data.bins import cut
 from jgram.data.columns import Column, column, read, read_table
 from jgram.data.columns import take as take_rows
 from jgram.data.counting import draw, over_files, patterns
@@ -87,6 +88,7 @@ class Bound:
         gold: Codes ``[n]`` of right labels, -1 where nobody looked; ``None`` without gold.
         similar: Names of classes that are nearly equal to more frequent ones.
         stream: All records, where the others are a sample of them (:func:`bind_files`).
+        by: By column the slices in words, and which of them each record is in ``[n]``.
     """
 
     reports: dict[str, Any]
@@ -101,6 +103,7 @@ class Bound:
     gold: np.ndarray | None = None
     similar: tuple[Any, ...] = ()
     stream: Stream | None = None
+    by: Mapping[str, tuple[Sequence[str], np.ndarray]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,6 +127,8 @@ class Intake:
         scale: Numbers of a table by ``"rank"``, ``"standard"`` or ``"none"``.
         block_length: For records in order of time, how many are judged together; ``None`` finds a
             length from the autocorrelation of what the reports are paid.
+        by: Columns ``[n]`` by name whose values cut the records into slices, for what every report
+            keeps in each (:mod:`jgram.slices`).
         mesh: Devices, as from ``jax.make_mesh``, that share all pairs of records under a kernel
             that compares pairs, however many records there are (:func:`jgram.observed.observe`).
 
@@ -143,6 +148,7 @@ class Intake:
     kinds: Mapping[str, ColumnKind] | None = None
     scale: Scale = "rank"
     block_length: int | None = 1
+    by: Any = None
     mesh: Mesh | None = None
 
 
@@ -168,7 +174,10 @@ def bind(
     given = {**reports, **({} if y is None else {_OBSERVATIONS: y})}
     given |= {} if intake.weights is None else {_WEIGHTS: intake.weights}
     given |= {} if intake.groups is None else {_GROUPS: intake.groups}
-    rows = np.arange(check_aligned({**given, **({} if gold is None else {_GOLD: gold})}))
+    slicing = {} if intake.by is None else read_table(intake.by, "by")
+    beside = {f"by {name}": column for name, column in slicing.items()}
+    beside |= {} if gold is None else {_GOLD: gold}
+    rows = np.arange(check_aligned({**given, **beside}))
     columns: dict[str, Any] = {
         name: read_table(data, name) if name == _OBSERVATIONS else read(data, str(name))
         for name, data in given.items()
@@ -192,12 +201,16 @@ def bind(
     ]
     found += [leak_finding(*leak) for leak in (find_leaks(codes, y) if y is not None else ())]
     alone = numbers is None and intake.block_length == 1
-    every = codes if known is None else {**codes, _GOLD: known}
-    kept = _distinct(every, len(names), chosen) if alone else None
+    by = {name: cut(column.take(rows)) for name, column in slicing.items()}
+    every = {name: (labels, len(names)) for name, labels in codes.items()}
+    every |= {} if known is None else {_GOLD: (known, len(names))}
+    every |= {f"by {name}": (place, len(words)) for name, (words, place) in by.items()}
+    kept = _distinct(every, chosen) if alone else None
     if kept is not None:
         frequencies = np.bincount(kept.place, frequencies).astype(np.float64)
         codes = {name: labels[kept.first] for name, labels in codes.items()}
         known = None if known is None else known[kept.first]
+        by = {name: (words, place[kept.first]) for name, (words, place) in by.items()}
         chosen, rows = chosen._replace(values=chosen.values[kept.first]), rows[kept.first]
     observed, description = _observe(chosen, intake.mesh)
     if y is None:
@@ -209,7 +222,7 @@ def bind(
         found += [] if numbers is None else [_duplicated(numbers)]
     return Bound(
         codes, names, observed, chosen.points, description, frequencies, numbers, rows,
-        tuple(found), known, encoded.similar.names,
+        tuple(found), known, encoded.similar.names, by=by,
     )  # fmt: skip
 
 
@@ -495,14 +508,14 @@ def with_features(bound: Bound, num_features: int) -> Bound:
         return replace(bound, observed=observed, description=description)
 
 
-def _distinct(codes: Mapping[str, Any], num_classes: int, chosen: _Chosen) -> Fold | None:
+def _distinct(codes: Mapping[str, tuple[Any, int]], chosen: _Chosen) -> Fold | None:
     """Distinct records of categories that repeat; ``None`` where there is nothing to fold."""
     n, outcomes = len(chosen.values), chosen.values
     delta = chosen.kernel == "delta" or isinstance(chosen.kernel, Delta)
-    if n < FOLDED or not delta or any(labels.ndim > 1 for labels in codes.values()):
+    if n < FOLDED or not delta or any(labels.ndim > 1 for labels, _ in codes.values()):
         return None
-    sizes = [int(outcomes.max()) + 1, *[num_classes] * len(codes)]
-    kept = representatives([outcomes, *codes.values()], sizes)
+    every = [(outcomes, int(outcomes.max()) + 1), *codes.values()]
+    kept = representatives(*zip(*every, strict=True))
     return kept if 2 * len(kept.first) <= n else None
 
 

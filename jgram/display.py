@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from importlib import import_module
 from math import isfinite
+from textwrap import fill
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ __all__ = [
     "Table",
     "View",
     "between",
+    "cell_width",
     "columns",
     "conclusion_of",
     "finding_line",
@@ -44,6 +46,7 @@ __all__ = [
     "to_record",
     "to_text",
     "visible",
+    "wrapped",
 ]
 
 SHOWN = 20  # rows of a long table
@@ -89,6 +92,8 @@ class Table(NamedTuple):
         fields: The columns.
         long: Whether a terminal shows the first rows only.
         detail: Whether only a page has room for it.
+        most: Rows of a long table that a terminal shows at most.
+        picture: What draws it, for a page; the first table of a page has the result's.
     """
 
     caption: str
@@ -96,6 +101,8 @@ class Table(NamedTuple):
     fields: Sequence[Field]
     long: bool = False
     detail: bool = False
+    most: int = sys.maxsize
+    picture: Callable[[], Any] | None = None
 
 
 View = Sequence[Line | Table]
@@ -211,7 +218,7 @@ def to_text(view: View, width: int | None = None, limit: int = SHOWN) -> str:
 
     Args:
         view: Lines and tables.
-        width: Characters a line of a table; by default what the terminal holds, if it is one.
+        width: Characters a line; by default what the terminal holds, if it is one.
         limit: Rows of a long table.
 
     Example:
@@ -222,7 +229,7 @@ def to_text(view: View, width: int | None = None, limit: int = SHOWN) -> str:
         ann        1
     """
     parts = [
-        visible(part.text) if isinstance(part, Line) else f"{laid_out(part, width, limit)}\n"
+        wrapped(part.text, width) if isinstance(part, Line) else f"{laid_out(part, width, limit)}\n"
         for part in view
         if isinstance(part, Line) or (len(part.rows) and not part.detail)
     ]
@@ -232,6 +239,18 @@ def to_text(view: View, width: int | None = None, limit: int = SHOWN) -> str:
 def room() -> int:
     """Characters a line of the output holds: as many as it needs in a file or pipe."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
+
+
+def wrapped(text: str, width: int | None = None) -> str:
+    """A line that moves no cursor, cut at words where a terminal ends.
+
+    Example:
+        >>> print(wrapped("the data cannot tell", 12))
+        the data
+        cannot tell
+    """
+    width = min(width or room(), 1 << 30)
+    return fill(visible(text), width, break_long_words=False, break_on_hyphens=False)
 
 
 def visible(text: str) -> str:
@@ -285,7 +304,7 @@ def laid_out(
         b             7
     """
     width = width or room()
-    limit = limit if table.long else len(table.rows)
+    limit = min(limit, table.most) if table.long else len(table.rows)
     first, *others = [
         _Column([*map(spell, column.head)], [*map(spell, column.cells)], column.name)
         for column in texts(table, limit)
@@ -308,7 +327,7 @@ class _Column(NamedTuple):
     name: bool
 
 
-def _cell_width(text: str) -> int:
+def cell_width(text: str) -> int:
     """Characters that a text takes on a line: East Asian ones take two, marks on others none."""
     if text.isascii():
         return len(text)
@@ -319,14 +338,14 @@ def _cell_width(text: str) -> int:
 
 
 def _width(column: _Column) -> int:
-    return max(map(_cell_width, (*column.head, *column.cells)))
+    return max(map(cell_width, (*column.head, *column.cells)))
 
 
 def _least(column: _Column) -> int:
     """The width that a column must have: all of numbers, so much of names that they differ."""
     if not column.name:
         return _width(column)
-    least = max(_LEAST, *map(_cell_width, column.head))
+    least = max(_LEAST, *map(cell_width, column.head))
     names = set(column.cells)
     enough = (
         width
@@ -360,14 +379,14 @@ def _shortened(text: str, width: int) -> str:
     """Both ends of a text that is too long: names often differ at the end."""
     shown = text
     for kept in range(len(text) - 1, 1, -1):
-        if _cell_width(shown) <= width:
+        if cell_width(shown) <= width:
             break
         shown = text[: (kept + 1) // 2] + "…" + text[-(kept // 2) :]
     return shown
 
 
 def _padded(text: str, width: int, *, left: bool) -> str:
-    spaces = " " * (width - _cell_width(text))
+    spaces = " " * (width - cell_width(text))
     return text + spaces if left else spaces + text
 
 

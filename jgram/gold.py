@@ -12,6 +12,7 @@ negative ``beta`` says that the reading is upside down; with few reports ``tau``
 stands alone. The mean of both, with and without ``x``, by their marginal likelihoods, is taken.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ import numpy as np
 from jgram.arrays import Float
 from jgram.comparisons import normal_quantile, student_quantile
 
-__all__ = ["Accuracies", "accuracies"]
+__all__ = ["Accuracies", "accuracies", "drawn_together"]
 
 SPREADS = np.geomspace(0.003, 0.5, 25)  # tau, of accuracies
 FEWEST = 4  # reports for a line through them
@@ -90,14 +91,7 @@ def accuracies(
     if reading is not None and k >= FEWEST and np.std(reading) > 0:
         x = (reading - np.mean(reading)) / np.std(reading)
         designs.append(np.column_stack([np.ones(k), x]))
-    found = [_fitted(padded, cov, design, tau) for design in designs for tau in SPREADS]
-    evidence = np.array([one[0] for one in found])
-    share = np.exp(evidence - evidence.max())
-    share /= share.sum()
-    means, variances = (np.stack([one[i] for one in found]) for i in (1, 2))
-    mean = share @ means
-    error = np.sqrt(share @ (variances + (means - mean) ** 2))
-    slope = float(share @ np.array([one[3] for one in found]))
+    mean, error, slope = drawn_together(padded, cov, designs)
     return Accuracies(
         mean,
         np.clip(mean - quantile * error, 0.0, 1.0),
@@ -105,6 +99,34 @@ def accuracies(
         np.where(present.any(axis=1), alone, np.nan),
         slope,
     )
+
+
+def drawn_together(
+    values: Float[np.ndarray, " k"], cov: Float[np.ndarray, "k k"], designs: Sequence[np.ndarray]
+) -> tuple[Float[np.ndarray, " k"], Float[np.ndarray, " k"], float]:
+    """Values drawn towards lines through them, with errors and the mean slope.
+
+    The spread about a line is integrated over its restricted likelihood, and over the lines.
+
+    Args:
+        values: ``[k]``, each observed with an error.
+        cov: Of the errors.
+        designs: A matrix ``[k, 1]`` or ``[k, 2]`` a line, ones first.
+
+    Example:
+        >>> values, cov = np.array([0.5, 0.9]), np.diag([0.04, 0.04])
+        >>> mean, error, _ = drawn_together(values, cov, [np.ones((2, 1))])
+        >>> bool(0.5 < mean[0] < 0.7 < mean[1] < 0.9)
+        True
+    """
+    found = [_fitted(values, cov, design, tau) for design in designs for tau in SPREADS]
+    evidence = np.array([one[0] for one in found])
+    share = np.exp(evidence - evidence.max())
+    share /= share.sum()
+    means, variances = (np.stack([one[i] for one in found]) for i in (1, 2))
+    mean = share @ means
+    error = np.sqrt(share @ (variances + (means - mean) ** 2))
+    return mean, error, float(share @ np.array([one[3] for one in found]))
 
 
 def _shrunk(cov: np.ndarray, variances: np.ndarray, share: float) -> np.ndarray:

@@ -4,6 +4,7 @@ One drawing serves a file, a notebook and a page; its marks are of a size that a
 matplotlib comes with ``pip install 'jgram[cli]'`` and is imported only when a figure is made.
 """
 
+import warnings
 from collections.abc import Mapping, Sequence
 from functools import partial
 from io import BytesIO, StringIO
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jgram.display import visible
+from jgram.display import cell_width, visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,7 +33,8 @@ MOST_MARKS = 40
 MARK, SOFT, TEXT, WORSE, PAPER = "#0b62a4", "#8d969f", "#17202a", "#c4510b", "#ffffff"
 _SIZE = 12  # of letters
 _MOST_POINTS = 500  # of a curve
-_LINE = 48  # characters of a title's line
+_LINE, _MOST_LINES = 48, 4  # characters of a title's line, and lines
+_ROOM = 335.0  # points that a text of an ordinary figure may take
 
 
 def figure(
@@ -125,15 +127,18 @@ def intervals_figure(
             bbox={"facecolor": PAPER, "linewidth": 0, "pad": 1.5},
         )  # fmt: skip
         if value is None or not np.isfinite(value):
-            axes.annotate(absent, (0.98, row + 0.22), xycoords=("axes fraction", "data"),
+            axes.annotate(absent, (0.98, row - 0.12), xycoords=("axes fraction", "data"),
                           fontsize=_SIZE, color=TEXT, ha="right")  # fmt: skip
             continue
         if interval is not None:
             axes.hlines(row, *interval, color=colour, lw=3, alpha=0.5)
         axes.plot(value, row, "o", color=colour, ms=7.5, mfc=fill, mew=2)
+    if not shown:
+        _say_nothing(axes)
     _limit(axes, [x for x in values if x is not None and np.isfinite(x)], intervals, ends)
     axes.set_ylim(-0.4, len(shown) - 0.3)
     axes.set_yticks([])
+    axes.locator_params(axis="x", nbins=5)
     axes.grid(axis="x", color=SOFT, alpha=0.35, lw=0.8)
     _finish(axes, title)
     if percent:
@@ -179,6 +184,8 @@ def curve_figure(
     total = int(places[-1]) if len(places) else 1
     kept = np.unique(np.linspace(0, len(values) - 1, _MOST_POINTS, dtype=int))[: len(values)]
     values, places = values[kept], places[kept]
+    if not len(values):
+        _say_nothing(axes)
     axes.fill_between(places, values, color=MARK, alpha=0.25, lw=0)
     axes.plot(places, values, color=MARK, lw=1.8)
     axes.axvline(number, color=TEXT, lw=1.2)
@@ -192,7 +199,7 @@ def curve_figure(
     axes.set_ylim(0, 1.02)
     axes.set_xlim(0, total)
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
-    _finish(axes, title)
+    _finish(axes, title, _ROOM - 60)
     return drawing
 
 
@@ -217,7 +224,9 @@ def series_figure(
         shown = np.array([np.nan if value is None else value for value in values])
         style = ("-", "--", ":", "-.")[line % 4]
         axes.plot(shown, style, marker="o", ms=4, color=(MARK, TEXT, SOFT)[line % 3],
-                  label=_shortened(visible(name)))  # fmt: skip
+                  label=_shortened(visible(name), 0.7 * _ROOM, 9))  # fmt: skip
+    if all(value is None for values in series.values() for value in values):
+        _say_nothing(axes)
     failed = np.flatnonzero(crossed)
     axes.plot(failed, np.zeros(len(failed)), "x", color=WORSE, ms=8, mew=2)
     axes.set_xticks(ticks, [visible(places[i])[:10] for i in ticks])
@@ -226,7 +235,7 @@ def series_figure(
     legend = axes.legend(loc="lower left", fontsize=9, frameon=False)
     for text in legend.get_texts():
         text.set_parse_math(False)
-    _finish(axes, title)
+    _finish(axes, title, _ROOM - 60)
     return drawing
 
 
@@ -240,13 +249,13 @@ def images_figure(images: Sequence[np.ndarray], titles: Sequence[str]) -> "Figur
     """
     columns = min(5, len(images))
     rows = -(-len(images) // columns)
-    drawing, grid = figure(1.9 * columns, 2.3 * rows, columns, rows)
+    drawing, grid = figure(1.9 * columns, 2.4 * rows, columns, rows)
     for axes in grid:
         axes.set_axis_off()
     for axes, image, title in zip(grid, images, titles, strict=False):
         white = 255 if image.dtype == np.uint8 else 1
         axes.imshow(image, cmap="gray", vmin=0, vmax=white, interpolation="nearest")
-        shown = "\n".join(map(visible, title.split("\n")))
+        shown = "\n".join(_shortened(visible(line), 128.0, 8) for line in title.split("\n"))
         axes.set_title(shown, fontsize=8, parse_math=False)
     return drawing
 
@@ -263,23 +272,47 @@ def _limit(
     reached = [x for bounds in intervals if bounds is not None for x in bounds if np.isfinite(x)]
     least = max(low - reach, min([low, *reached])) if len(values) > 1 else min([low, *reached])
     most = min(high + reach, max([high, *reached])) if len(values) > 1 else max([high, *reached])
-    edge = 0.04 * max(most - least, 1e-9)
+    edge = max(0.04 * (most - least), 1e-6 * abs(most), 1e-10)
     axes.set_xlim(least - edge, most + edge)
 
 
-def _finish(axes: "Axes", title: str) -> None:
+def _finish(axes: "Axes", title: str, room: float = _ROOM) -> None:
     axes.set_title(
-        "\n".join(_lines(title)), fontsize=_SIZE, loc="left", color=TEXT, parse_math=False
+        "\n".join(_lines(title, room)), fontsize=_SIZE, loc="left", color=TEXT, parse_math=False
     )
     axes.set_axisbelow(True)
     axes.spines[["top", "right", "left", "bottom"]].set_visible(False)
     axes.tick_params(length=0, labelsize=_SIZE, labelcolor=TEXT)
 
 
-def _lines(title: str) -> list[str]:
-    return wrap(visible(title), _LINE)
+def _say_nothing(axes: "Axes") -> None:
+    axes.annotate("nothing to show", (0.5, 0.5), xycoords="axes fraction", fontsize=_SIZE,
+                  color=TEXT, ha="center")  # fmt: skip
 
 
-def _shortened(name: str, width: int = 38) -> str:
+def _lines(title: str, room: float = _ROOM) -> list[str]:
+    """A title in lines that fit the figure."""
+    each = (wrap(visible(title), width) for width in range(_LINE, 3, -1))
+    lines = next(lines for lines in each if all(_points(line) <= room for line in lines))
+    return lines if len(lines) <= _MOST_LINES else [*lines[: _MOST_LINES - 1], "…"]
+
+
+def _shortened(name: str, room: float = _ROOM, size: int = _SIZE) -> str:
     """Both ends of a name that is too long: names often differ at the end."""
-    return name if len(name) <= width else f"{name[: width // 2]}…{name[-width // 2 + 1 :]}"
+    shown = name
+    for kept in range(min(len(name) - 1, 80), 1, -1):
+        if len(shown) <= 80 and _points(shown, size) <= room:
+            break
+        shown = f"{name[: (kept + 1) // 2]}…{name[-(kept // 2) :]}"
+    return shown
+
+
+def _points(text: str, size: int = _SIZE) -> float:
+    """How wide a text is; the letters of a page may have those that matplotlib's have not."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import TextToPath
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of letters that are not there
+        width = TextToPath().get_text_width_height_descent(text, FontProperties(size=size), False)
+    return max(width[0], 0.5 * size * cell_width(text))

@@ -88,6 +88,7 @@ from jgram.noise import FEWEST_GROUPS, grouped_noise_tests
 from jgram.observed import Features, observe
 from jgram.plots import MARK, PAPER, intervals_figure, shares_figure
 from jgram.ranks import RankedPairs, Ranks, rank_pairs, ranks_left
+from jgram.slices import Slices, slices
 from jgram.uncertainty import padded_groups, padded_length, uncertainties
 
 if TYPE_CHECKING:
@@ -104,7 +105,8 @@ __all__ = [
 ]
 
 AFFORDABLE = 20  # times as many records as there are, beyond which nobody collects them
-MOST_UNDECIDED = 3  # pairs that are spoken of one by one
+MOST_UNDECIDED = 2  # pairs that are spoken of one by one
+MOST_TAKEN = 10  # rows of classes that a terminal shows
 MOST_READINGS = 9  # that are shown where there is little room
 CLASSES, RECORDS = "classes", "records"  # that weigh alike
 _NONE = (None, None)
@@ -267,6 +269,23 @@ class PairReading:
 
 
 @dataclass(frozen=True)
+class Taken:
+    """Records of which two reports say two classes.
+
+    Attributes:
+        better_class: The class that the better report of a pair says.
+        worse_class: The class that the other one says.
+        count: Records, or their total frequency.
+        share: Of those of which the better one says this.
+    """
+
+    better_class: Any
+    worse_class: Any
+    count: int | float
+    share: float
+
+
+@dataclass(frozen=True)
 class PairComparison(Shown):
     """Two reports of the same records, compared at their own midpoint.
 
@@ -303,6 +322,8 @@ class PairComparison(Shown):
         breakdown_share: The smallest share of records that, rewritten with knowledge of the
             observations, overturns the order; ``None`` where not separated, or none does.
         readings: What every kind of evidence says alone, where there are several.
+        taken: Beside the report that is ranked first, which class is taken for which, most records
+            first, and then where both say the same; nothing of soft reports.
     """
 
     SCHEMA: ClassVar[str] = "jgram/pair/1"
@@ -326,6 +347,7 @@ class PairComparison(Shown):
     leaning: float | None = None
     breakdown_share: float | None = None
     readings: tuple[PairReading, ...] = ()
+    taken: tuple[Taken, ...] = ()
 
     @property
     def told(self) -> bool:
@@ -344,7 +366,8 @@ class PairComparison(Shown):
     def view(self, source: Mapping[str, Any] | None = None) -> View:
         """The two, what the worse one keeps, the conclusion."""
         seen = f"{self.num_records} records that both label"
-        return [Line(seen), Line(), _pairs_table([self]), Line(self.conclusion, "conclusion")]
+        tables = [_pairs_table([self]), *_taken_table([self])]
+        return [Line(seen), Line(), *tables, Line(self.conclusion, "conclusion")]
 
     def plot(self) -> "Figure":
         """What the worse report keeps: a matplotlib figure."""
@@ -406,6 +429,7 @@ class Ranking(Shown):
         block_length: Records judged together because they follow each other in time; 1 for none.
         findings: About the comparison as a whole.
         weigh: What weighs alike, ``"classes"`` or ``"records"``.
+        slices: What each report keeps in slices of the records, where they are asked for.
     """
 
     SCHEMA: ClassVar[str] = "jgram/ranking/1"
@@ -420,6 +444,7 @@ class Ranking(Shown):
     block_length: int
     findings: tuple[Finding, ...]
     weigh: str = CLASSES
+    slices: Slices | None = None
 
     @property
     def inside_noise(self) -> tuple[str, ...]:
@@ -439,6 +464,20 @@ class Ranking(Shown):
         if len(best) < 2:
             best = tuple(one.name for one in self.reports if one.name in doubted)
         return best if len(best) > 1 else tuple(one.name for one in self.reports[:2])
+
+    @property
+    def _in_doubt(self) -> list[PairComparison]:
+        """Pairs among the most reliable whose order something speaks against."""
+        best = {*self.most_reliable}
+        return [
+            pair for pair in self.pairs
+            if pair.separated and pair.doubts and {pair.better, pair.worse} <= best
+        ]  # fmt: skip
+
+    @property
+    def told(self) -> bool:
+        """Whether the conclusion tells an order: exit code 0 of ``jgram rank``, else 3."""
+        return any(pair.told for pair in self.pairs) and not self._in_doubt
 
     @property
     def undecided(self) -> tuple[str, ...]:
@@ -493,10 +532,8 @@ class Ranking(Shown):
             return "The data cannot tell any of these reports from noise."
         tail = f"; {_listed(noise)} cannot be told from noise." if noise else "."
         best = self.most_reliable
-        doubted = [pair for pair in self.pairs if pair.separated and pair.doubts]
-        doubted = [pair for pair in doubted if {pair.better, pair.worse} <= {*best}]
-        if doubted:
-            return _doubted(doubted) + (f" {tail[2].upper()}{tail[3:]}" if noise else "")
+        if self._in_doubt:
+            return _doubted(self._in_doubt) + (f" {tail[2].upper()}{tail[3:]}" if noise else "")
         if not any(pair.told for pair in self.pairs):
             return f"The data cannot tell these reports apart{tail}"
         if len(best) == 1:
@@ -553,6 +590,8 @@ class Ranking(Shown):
             *(Line(line, "aside") for line in self._asides()),
             *([_pairs_table(self.pairs)] if several else map(_overturned, self.pairs)),
             *_readings_table(self.pairs),
+            *_taken_table(self.pairs),
+            *([] if self.slices is None else [self.slices.table(), Line(self.slices.conclusion)]),
             Line(self.conclusion, "conclusion"),
         ]
 
@@ -613,6 +652,29 @@ def _readings_table(pairs: Sequence[PairComparison]) -> list[Table]:
         ),
     ]
     return [Table("Every kind of evidence alone", rows, fields, detail=len(rows) > MOST_READINGS)]
+
+
+def _taken_table(pairs: Sequence[PairComparison]) -> list[Table]:
+    """Which class one report takes for which of another's."""
+    rows = [(pair, one) for pair in pairs for one in pair.taken]
+    if not rows:
+        return []
+    alone = len(pairs) == 1
+    named = [] if alone else [
+        Field("better", lambda row: row[0].better, keys=("better",), name=True),
+        Field("worse", lambda row: row[0].worse, keys=("worse",), name=True),
+    ]  # fmt: skip
+    one, other = (pairs[0].better, pairs[0].worse) if alone else ("better", "worse")
+    fields = [
+        *named,
+        Field(f"{one} says", lambda row: row[1].better_class, str, ("better_class",), name=True),
+        Field(f"{other} says", lambda row: row[1].worse_class, str, ("worse_class",), name=True),
+        Field("records", lambda row: row[1].count, "{:,g}".format, ("count",)),
+        Field(f"share of what\n{one} says so", lambda row: row[1].share, "{:.1%}".format,
+              ("share",)),
+    ]  # fmt: skip
+    caption = "Which class is taken for which"
+    return [Table(caption, rows, fields, long=True, detail=not alone, most=MOST_TAKEN)]
 
 
 def _overturned(pair: PairComparison) -> Line:
@@ -912,6 +974,7 @@ class _Judged(NamedTuple):
         rows: By kind, right labels of every pair.
         weigh: What weighs alike.
         otherwise: The pairs where the other one of classes and records does.
+        plain: Payoffs by the observations before any pair was made to weigh every record alike.
     """
 
     bound: Bound
@@ -930,6 +993,7 @@ class _Judged(NamedTuple):
     rows: Mapping[str, np.ndarray] | None = None
     weigh: str = CLASSES
     otherwise: Payoffs | None = None
+    plain: Any = None
 
 
 def _judgement(
@@ -1198,14 +1262,14 @@ def _questioned(judged: _Judged) -> tuple[_Judged, list[_Question]]:
     )
     turned = turning(tests, z, 1 - judged.confidence)
     flattered = turned & (before * np.sign(z) >= normal_quantile(judged.confidence))
-    pairs = jax.tree.map(
+    weighed = jax.tree.map(
         lambda new, old: np.where(turned.reshape(-1, *[1] * (np.ndim(old) - 1)), new, old),
         same,
         pairs,
     )
     questions = map(_Question, (one.p_value for one in tests), turned.tolist(), flattered.tolist(),
                     strata)  # fmt: skip
-    return judged._replace(pairs=pairs), list(questions)
+    return judged._replace(pairs=weighed, plain=pairs), list(questions)
 
 
 def _num_features(judged: _Judged) -> int:
@@ -1318,6 +1382,11 @@ def _ranking(
         ),
         key=lambda pair: sorted((place[pair.better], place[pair.worse])),
     )
+    pairs = [
+        replace(pair, taken=_taken(bound, pair)) if names[order[0]] in (pair.better, pair.worse)
+        else pair
+        for pair in pairs
+    ]  # fmt: skip
     ranks = jax.device_get(ranks_left(_told(pairs, names), ranked.noise))
     known = _accuracies(judged)
     reports = tuple(
@@ -1343,7 +1412,40 @@ def _ranking(
             *_visibility(seen, d, reports),
         ),
         weigh=judged.weigh,
+        slices=_slices(judged, questions, order) if bound.by else None,
     )
+
+
+def _taken(bound: Bound, pair: PairComparison) -> tuple[Taken, ...]:
+    """Which class is taken for which between two reports, as they were given."""
+    one, two = bound.reports[pair.better], bound.reports[pair.worse]
+    if one.ndim > 1:
+        return ()
+    both, d = (one >= 0) & (two >= 0), len(bound.classes)
+    w = None if bound.weights is None else bound.weights[both]
+    counts = np.bincount(one[both].astype(np.int64) * d + two[both], w, d * d).reshape(d, d)
+    said = counts.sum(axis=1)
+    cells = sorted(zip(*np.nonzero(counts), strict=True), key=lambda c: (c[0] == c[1], -counts[c]))
+    return tuple(
+        Taken(
+            bound.classes[i], bound.classes[j], _number(counts[i, j]), float(counts[i, j] / said[i])
+        )
+        for i, j in cells
+    )
+
+
+def _slices(judged: _Judged, questions: Sequence[_Question], order: Sequence[int]) -> Slices:
+    """What each report keeps of the best one in every slice, by the payoffs of their pair."""
+    names, (best, *others) = list(judged.bound.reports), order
+    first, second = np.triu_indices(len(names), 1)
+    paid = {}
+    for i in others:
+        number = np.flatnonzero((first == min(best, i)) & (second == max(best, i)))[0]
+        pairs = judged.plain if questions[number].alike else judged.pairs
+        way = slice(None, None, 1 if best < i else -1)
+        paid[names[i]] = np.asarray(pairs.values[number][way]), np.asarray(pairs.weights[number])
+    by, groups = judged.bound.by, judged.groups
+    return slices(by, names[best], paid, groups, confidence=judged.confidence)
 
 
 def _told(pairs: Sequence[PairComparison], names: Sequence[str]) -> np.ndarray:
@@ -1457,7 +1559,9 @@ def _pair(
         records_needed=None if separated or not isfinite(needed) else needed,
         retention_features_error=half_width(ratios, confidence),
         log_ratio_features_error=half_width(logs, confidence),
-        doubts=_doubts(judged.joined, question, number, turned) if separated else (),
+        doubts=_doubts(judged.joined, question, number, turned, normal_quantile(confidence))
+        if separated
+        else (),
         readings=_readings(judged, number, turned),
         strata=tuple(_kept_in(stratum, turned) for stratum in question.strata),
         disagreement_p_value=question.p_value,
@@ -1467,7 +1571,7 @@ def _pair(
 
 
 def _doubts(
-    joined: Joined | None, question: _Question, number: int, turned: bool
+    joined: Joined | None, question: _Question, number: int, turned: bool, quantile: float
 ) -> tuple[str, ...]:
     """What could have turned the order of a pair."""
     found, agree = [], False
@@ -1476,7 +1580,7 @@ def _doubts(
             kind: (-1 if turned else 1) * values[number] / max(joined.errors[kind][number], 1e-12)
             for kind, values in joined.contrasts.items()
         }
-        agree = any(z[kind] > 1.96 for kind in z if kind != OBSERVATIONS)
+        agree = any(z[kind] > quantile for kind in z if kind != OBSERVATIONS)
         if against := joined.against[number]:
             found.append(f"{against[0]} against {against[1]}")
         elif not isfinite(z.get(OBSERVATIONS, 0.0)) and not z.get(GOLD, -1.0) > 0:
@@ -1518,9 +1622,7 @@ def _kept_in(stratum: Any, turned: bool) -> StratumKeeps:
     return StratumKeeps(stratum.share, worse / better, stratum.error / better)
 
 
-def _overturn(
-    judged: _Judged, number: int, confidence: float, separated: bool
-) -> dict[str, float | None]:
+def _overturn(judged: _Judged, number: int, confidence: float, separated: bool) -> dict[str, Any]:
     """What would overturn the order of a pair that is separated."""
     pairs = judged.pairs
     if not separated or pairs.gains is None:

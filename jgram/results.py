@@ -24,6 +24,7 @@ from jgram.issues import CellIssues, ClassSummary, LabelIssues
 from jgram.plan import Plan
 from jgram.report import PairComparison, Ranking, ScoreReport
 from jgram.sequential import SequentialRanking
+from jgram.slices import Slices
 
 __all__ = ["SCHEMAS", "load", "schema"]
 
@@ -42,6 +43,7 @@ _CLASSES: dict[str, Any] = {
         Check,
         Plan,
         SequentialRanking,
+        Slices,
     )
 }
 _DEMO = "jgram/demo/1"

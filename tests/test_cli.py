@@ -803,8 +803,14 @@ def test_demo_cannot_tell_table_1_and_can_tell_labels_of_images(jgram, folder):
         assert row_of(result, name).endswith(counts)
     assert "The data cannot tell" in result.stdout
     assert "0% replaced is the most reliable." in result.stdout
-    for name in ("employment.png", "employment-images.png"):
+    for name in ("images.png", "images-employment.png"):
         assert (folder / name).read_bytes().startswith(b"\x89PNG")
+    assert result.stdout.index("0% replaced") < result.stdout.index("Table 1")
+    page = (folder / "demo.html").read_text(encoding="utf-8")
+    assert "<h1>0% replaced is the most reliable.</h1>" in page
+    assert page.count("<svg") == 2
+    assert page.index("0% replaced") < page.index("employment figures") < page.index("cannot tell")
+    assert jgram("demo --quiet").stdout == ""
     record = strict(jgram("demo --json").stdout)
     assert record.pop("schema") == "jgram/demo/1"
     names = {part: [r["name"] for r in record[part]["reports"]] for part in record}

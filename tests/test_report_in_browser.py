@@ -1,5 +1,6 @@
 """The pages of ``--html`` in Chromium: without a network, by mouse and keyboard, on paper."""
 
+import io
 import json
 import re
 import shutil
@@ -170,3 +171,25 @@ def test_it_prints(opened, page):
     shown.emulate_media(media="screen")
     assert shown.evaluate("getComputedStyle(document.body).backgroundColor") != white
     assert shown.pdf(format="A4").startswith(b"%PDF")
+
+
+def test_every_column_is_printed(opened):
+    """Cells lie on an A4 page, none over another, and their heads are in the PDF."""
+    shown = opened({"width": 680, "height": 980})
+    shown.emulate_media(media="print")
+    found = shown.eval_on_selector_all(
+        "th, td",
+        "all => all.filter(cell => cell.offsetParent).map(cell => ["
+        "cell.getBoundingClientRect().left, cell.getBoundingClientRect().right,"
+        " cell.scrollWidth - cell.clientWidth])",
+    )
+    assert found
+    for left, right, hidden in found:
+        assert -1 <= left < right <= 681
+        assert hidden <= 1
+    heads = shown.eval_on_selector_all("thead th", "all => all.map(head => head.innerText)")
+    pypdf = pytest.importorskip("pypdf", reason="needs pypdf")
+    printed = pypdf.PdfReader(io.BytesIO(shown.pdf(format="A4"))).pages
+    text = re.sub(r"\s", "", "".join(sheet.extract_text() for sheet in printed))
+    missing = [head for head in heads if re.sub(r"[\s↕↑↓]", "", head) not in text]
+    assert not missing

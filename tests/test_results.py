@@ -164,7 +164,7 @@ def test_the_table_needs_neither_rich_nor_typer(found):
     from rich.cells import cell_len
 
     for text in ("三つの病院", "é", "Jürgen", "ｱ", "한국"):
-        assert display._cell_width(text) == cell_len(text), text
+        assert display.cell_width(text) == cell_len(text), text
     source = Path(display.__file__).read_text()
     assert "rich" not in source.replace("a style of rich", "")
 
@@ -231,9 +231,17 @@ def test_what_is_not_json_is_refused(tmp_path):
     with pytest.raises(FileNotFoundError):
         jgram.load(tmp_path / "nothing.json")
     assert "expected one of score, ranking" in refused(jgram.schema, "rank")
-    assert {*KINDS, "baseline", "cells", "check", "demo", "drift", "plan", "sequential"} == set(
-        results.SCHEMAS
-    )
+    assert {
+        *KINDS,
+        "baseline",
+        "cells",
+        "check",
+        "demo",
+        "drift",
+        "plan",
+        "sequential",
+        "slices",
+    } == set(results.SCHEMAS)
 
 
 def test_a_result_without_its_arrays_is_refused(found):

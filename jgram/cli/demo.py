@@ -1,14 +1,12 @@
 """``jgram demo``: the command on data that come with the package."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-from typer import Option
+from typing import TYPE_CHECKING, Any
 
 from jgram.cli.options import Output, Seed
-from jgram.cli.outputs import FIGURES, check_outputs
+from jgram.cli.outputs import FIGURES, PAGES, check_outputs
 from jgram.cli.show import emit, progress, say, say_json
-from jgram.display import to_record
+from jgram.display import Line, Table, to_record
 
 if TYPE_CHECKING:
     from jgram.report import Ranking
@@ -16,60 +14,73 @@ if TYPE_CHECKING:
 __all__ = ["run"]
 
 _TEXTS = {
-    "employment": (
-        "Which employment figures are the most reliable?",
-        "U.S. employment is published, then revised twice. Nobody knows the truth; taxes "
-        "deposited on wages depend on it. The column 'counts scale' is Table 1 of the paper.",
-    ),
     "images": (
         "Which labels of these images are the most reliable?",
         "10,000 photographs of 10 kinds of things, seen through an encoder that never saw a label. "
-        "A share of the labels was replaced at random, one tenth of these hitting the truth.",
+        "A share of the labels was replaced at random: 'keeps' should say 100, 85, 70 and 50%.",
+    ),
+    "employment": (
+        "Which employment figures are the most reliable?",
+        "U.S. employment is published, then revised twice. Nobody knows the truth; taxes "
+        "deposited on wages depend on it. The column 'counts scale' is Table 1 of the paper, where "
+        "months in random order score 33.7 million on average, as much as the best figures: jgram "
+        "tells no order. That is an answer too, with exit code 3 of rank.",
     ),
 }
 
 
-def run(
-    seed: Seed = 0,
-    as_json: Annotated[
-        bool, Option("--json", help="Write JSON.", rich_help_panel="Output")
-    ] = False,
-    plot: Annotated[
-        Path,
-        Option(
-            help="Draw the rankings into this file and one beside it.", rich_help_panel="Output"
-        ),
-    ] = Path("jgram-demo.png"),
-) -> None:
-    """Two rankings: one that the data cannot decide, and one that they can.
+def run(output: Output, seed: Seed = 0) -> None:
+    """Two rankings: one that the data decide, and one that they cannot.
 
-    Three vintages of U.S. employment against tax deposits, which is Table 1 of the paper; then
-    labels of 10,000 images with known errors, against image embeddings.
+    Labels of 10,000 images with known errors, against image embeddings; then three vintages of
+    U.S. employment against tax deposits, which is Table 1 of the paper. Without --plot the pictures
+    are jgram-demo.png and jgram-demo-employment.png.
 
     Example:
 
-        jgram demo --plot employment.png
+        jgram demo --plot images.png --html demo.html
     """
+    from jgram.cli.page import write_page
     from jgram.data.json import to_json
 
-    plots = {"employment": plot, "images": plot.with_stem(f"{plot.stem}-images")}
-    check_outputs({f"--plot of {name}": (file, FIGURES) for name, file in plots.items()}, [])
-    records = {}
-    for name, judge in {"employment": _employment, "images": _images}.items():
-        with progress(f"ranking {name}"):
+    plot, silent = output.plot or Path("jgram-demo.png"), output.as_json or output.quiet
+    plots = {"images": plot, "employment": plot.with_stem(f"{plot.stem}-employment")}
+    outputs: Any = {f"--plot of {name}": (file, FIGURES) for name, file in plots.items()}
+    check_outputs({**outputs, "--html": (output.page, PAGES)}, [])
+    records, shown, drawing, about = {}, [], None, {}
+    for name, judge in {"images": _images, "employment": _employment}.items():
+        with progress(f"ranking {name}", quiet=silent):
             found, source = judge(seed)
         view = found.view(source, counts_scale=name == "employment")
         records[name] = to_record(found, source=source)
         title, text = _TEXTS[name]
-        if not as_json:
+        if not silent:
             say(title, "bold")
             say(text)
             say()
-        output = Output(plot=plots[name], quiet=as_json)
-        emit(found, source, output, told=True, view=view)
-        say() if not as_json else None
-    if as_json:
-        say_json(to_json({"schema": "jgram/demo/1", **records}))
+        emit(found, source, Output(plot=plots[name], quiet=silent), told=True, view=view)
+        if not silent:
+            say()
+        drawing, about = drawing or found.plot(), about or source
+        shown += [Line(title), Line(text), *_titled(view, title, found.plot, first=not shown)]
+    text = to_json({"schema": "jgram/demo/1", **records})
+    if output.page is not None:
+        write_page(output.page, shown, drawing, about, text)
+        if not silent:
+            say(f"written: {output.page}", "dim")
+    if output.as_json:
+        say_json(text)
+
+
+def _titled(view: Any, title: str, picture: Any, *, first: bool) -> list[Line | Table]:
+    """A view as a part of a page: its first table drawn, and one conclusion a page."""
+    table = next(part for part in view if isinstance(part, Table))
+    own = table._replace(caption=title, picture=picture)
+    parts = [own if part is table else part for part in view]
+    if first:
+        return parts
+    return [Line(one.text) if isinstance(one, Line) and one.style == "conclusion" else one
+            for one in parts]  # fmt: skip
 
 
 def _employment(seed: int) -> tuple["Ranking", dict[str, Any]]:

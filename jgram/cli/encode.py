@@ -63,6 +63,9 @@ def run(
             rich_help_panel="Output",
         ),
     ] = False,
+    quiet: Annotated[
+        bool, Option("--quiet", help="Say nothing but errors.", rich_help_panel="Output")
+    ] = False,
 ) -> None:
     """Turn images into numbers (embeddings), to observe labels through.
 
@@ -96,8 +99,8 @@ def run(
     place = checkpoint or out.with_suffix(".checkpoint")
     if epochs is not None:
         train_path(images, place, epochs=epochs, size=training.size, seed=training.seed,
-                   tell=say_note, progress=True)  # fmt: skip
-    with progress(f"embedding {images}"):
+                   tell=(lambda _: None) if quiet else say_note, progress=not quiet)  # fmt: skip
+    with progress(f"embedding {images}", quiet=quiet):
         resized = given.resize or epochs is not None
         embeddings, names = embed_path(images, place, features=features, resize=resized)
     if table is not None and image_column is not None:
@@ -108,7 +111,8 @@ def run(
     with whole_file(out) as beside:
         _write(beside, columns)
     n, k = columns["embedding"].shape
-    say(f"{n} embeddings of {k} numbers in {out}: columns {', '.join(columns)}")
+    if not quiet:
+        say(f"{n} embeddings of {k} numbers in {out}: columns {', '.join(columns)}")
 
 
 def _read_labels(path: Path | None, image_column: str | None, out: Path) -> dict[str, Any] | None:

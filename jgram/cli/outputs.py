@@ -24,6 +24,7 @@ __all__ = [
     "PAGES",
     "TABLES",
     "check_outputs",
+    "in_shell",
     "save",
     "spelled",
     "unfinished",
@@ -37,6 +38,11 @@ TABLES = (".csv", ".json")
 PAGES = (".html", ".htm")
 FIGURES = (".png", ".pdf", ".svg", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".eps")
 _READ = (".csv", ".tsv", ".txt", ".parquet", ".arrow", ".feather", ".npz", *FIGURES)
+_IN_PYTHON = {
+    r"\b\w+=('?)\w*\1 \((--[^)]*)\)": r"\2",  # missing='drop' (--missing drop)
+    r"\([\w.]+=?, (--[^)]*)\)": r"(\1)",  # (y=, --observation)
+    r"\b(classes|abstain)=(?!\w|')": r"--\1",
+}
 _RUN = tuple("=+-@\t\r\n")  # what a spreadsheet takes for a formula, at the start of a cell
 
 
@@ -139,6 +145,18 @@ def _has_answers(path: Path) -> bool:
             return any(row[place].strip() for row in rows if len(row) > place)
         except csv.Error:  # nobody knows what is in it
             return True
+
+
+def in_shell(text: str) -> str:
+    """Advice for who types commands: options in the place of what one writes in Python.
+
+    Example:
+        >>> in_shell("list them in classes=, or drop records with missing='drop' (--missing drop)")
+        'list them in --classes, or drop records with --missing drop'
+    """
+    for pattern, option in _IN_PYTHON.items():
+        text = re.sub(pattern, option, text)
+    return text
 
 
 def spelled(value: Any) -> Any:

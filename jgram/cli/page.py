@@ -70,12 +70,13 @@ def write_page(
 
 
 def _main(view: View, more: list[str], drawing: "Figure | None") -> str:
-    """Lines as paragraphs, tables as sections, the picture before the first of them."""
+    """Lines as paragraphs, tables as sections with their pictures."""
     parts, tables = [f"<p>{_text(line)}</p>" for line in more], 0
     for part in view:
         if isinstance(part, Table):
             if len(part.rows):
-                parts.append(_section(part, f"t{tables}", None if tables else drawing))
+                shown = part.picture and part.picture() if tables else drawing
+                parts.append(_section(part, f"t{tables}", shown))
                 tables += 1
         elif part.text and part.style != "conclusion":
             parts.append(f'<p class="{part.style}">{_text(part.text)}</p>')

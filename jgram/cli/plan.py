@@ -40,6 +40,6 @@ def run(
         from jgram.cli.read import ranked, read_for_judging
         from jgram.plan import plan
 
-        given = read_for_judging(source, observed, report, inference, engine, bar, gold)
+        given = read_for_judging(source, observed, report, inference, engine, bar, Beside(gold))
         found = plan(ranked(given, inference.seed), power=power, width=width)
     return emit(found, given.source, output, told=found.total is not None)

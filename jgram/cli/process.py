@@ -11,7 +11,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from jgram.cli.outputs import unfinished
+from jgram.cli.outputs import in_shell, unfinished
 from jgram.display import visible
 
 __all__ = ["end", "prepare_process"]
@@ -53,7 +53,7 @@ def end(error: BaseException) -> int:
     if code == 1 and os.environ.get("JGRAM_TRACEBACK"):
         raise error
     with contextlib.suppress(OSError):
-        sys.stderr.write(f"jgram: {visible(line)}\n" if line else "")
+        sys.stderr.write(f"jgram: {visible(in_shell(line))}\n" if line else "")
         sys.stderr.flush()
     try:
         sys.stdout.flush()

@@ -61,6 +61,14 @@ def run(
     report: SomeReports = None,
     gold: Gold = None,
     weigh: Weighing = Weigh.CLASSES,
+    by: Annotated[
+        list[str] | None,
+        Option(
+            help="Column whose values cut the records into slices (numbers: quarters), for what is "
+            "kept in each; repeatable.",
+            rich_help_panel="Output",
+        ),
+    ] = None,
     counts_scale: CountsScale = False,
 ) -> int:
     """Rank reports of the same records by reliability, and say which can be told apart.
@@ -82,6 +90,8 @@ def run(
 
         jgram rank visits.csv --report doctor --report coder --observation crp --checked check.csv
 
+        jgram rank visits.csv --report doctor --report coder --observation crp --by clinic
+
         jgram rank employment.csv --report first --report final --observation taxes \\
           --difference --bins 4 --order month --block-length 12 --html ranking.html
     """
@@ -97,23 +107,24 @@ def run(
     if gold and checked:
         raise ValueError("expected --gold, rows at random, or --checked, rows where reports differ")
     with progress(f"ranking {len(report)} reports", quiet=output.quiet) as bar:
-        from jgram.cli.read import ranked, read_for_judging
+        from jgram.cli.read import Beside, ranked, read_for_judging
         from jgram.evidence import FEWEST_REPORTS
 
         notes: list[str] = []
         alone = len(report) < FEWEST_REPORTS and gold is None and str(source.file) != "-"
         if alone and not observed.columns:
-            others = [inference.weight, inference.group, inference.order]
+            others = [inference.weight, inference.group, inference.order, *(by or ())]
             observed, notes = _through_all(source, observed, report, others)
         whole = "--to-check" if to_check else "--checked" if checked else None
-        given = read_for_judging(source, observed, report, inference, engine, bar, gold, whole)
+        beside = Beside(gold, by or (), whole)
+        given = read_for_judging(source, observed, report, inference, engine, bar, beside)
         given.source["notes"][:0] = notes
         if checked is not None:
             given.options.update(_checked(checked, given))
         found = ranked(given, inference.seed, weigh.value)
         sheet = None if out is None else (out, _sheet(source, given, found, to_check or 1))
     view = found.view(given.source, counts_scale=counts_scale)
-    return emit(found, given.source, output, told=found.separated, view=view, out=sheet)
+    return emit(found, given.source, output, told=found.told, view=view, out=sheet)
 
 
 def _through_all(

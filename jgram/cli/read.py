@@ -30,6 +30,7 @@ from jgram.data.files import FIRST_ROW, batches, opened, parsed, readable, told
 from jgram.data.table import ColumnKind
 
 __all__ = [
+    "Beside",
     "Given",
     "Prepared",
     "first_columns",
@@ -57,6 +58,18 @@ class Given(NamedTuple):
     source: dict[str, Any]
     columns: dict[str, Any]
     rows: np.ndarray
+
+
+class Beside(NamedTuple):
+    """Columns beside reports and observations: gold, and those that cut records into slices;
+    ``whole`` as of :func:`read_records`."""
+
+    gold: str | None = None
+    by: Sequence[str] = ()
+    whole: str | None = None
+
+
+NOTHING = Beside()
 
 
 class Prepared(NamedTuple):
@@ -123,10 +136,10 @@ def read_for_judging(
     inference: Inference,
     engine: Engine,
     progress: Callable[[int, int], None],
-    gold: str | None = None,
-    whole: str | None = None,
+    beside: Beside = NOTHING,
 ) -> Given:
-    """All that score and rank hand to the library; ``whole`` as of :func:`read_records`."""
+    """All that score and rank hand to the library."""
+    gold, by, whole = beside
     length, order = inference.block_length, inference.order
     if (length or 1) > 1 and order is None:
         raise ValueError(
@@ -135,12 +148,12 @@ def read_for_judging(
         )
     about = {"file": str(source.file), "observations": observed.columns, "seed": inference.seed}
     asked = (source, observed, reports, inference, engine, progress, gold)
-    bound = None if whole else _streamed(*asked)
+    bound = None if whole or by else _streamed(*asked)
     if bound is not None:
         notes = ["records stay in the files, which are read again in every pass"]
         options = {"confidence": inference.confidence}
         return Given(bound, None, None, options, {**about, "notes": notes}, {}, np.arange(0))
-    others = [name for name in (inference.weight, inference.group, gold) if name]
+    others = [name for name in (inference.weight, inference.group, gold, *by) if name]
     whole = "--gold" if gold else whole or (None if observed.columns else "no --observation")
     columns, rows, notes, _, counted, _ = read_records(
         source, observed, reports, engine, progress, order=order, others=others, whole=whole
@@ -164,6 +177,7 @@ def read_for_judging(
         "kinds": kinds_of(observed.kind),
         "scale": observed.scale.value,
         "block_length": length if length or order else 1,
+        "by": {name: columns[name] for name in by} or None,
         **({"gold": columns[gold]} if gold else {}),
     }
     kernel = kernel_of(observed.kernel, observed.bandwidth) if counted is None else "delta"

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from jgram.cli.options import Output
-from jgram.cli.outputs import FIGURES, PAGES, check_outputs, save, write_records
+from jgram.cli.outputs import FIGURES, PAGES, check_outputs, in_shell, save, write_records
 from jgram.display import (
     OBEYED,
     SHOWN,
@@ -25,6 +25,7 @@ from jgram.display import (
     records,
     to_record,
     visible,
+    wrapped,
 )
 
 __all__ = [
@@ -77,7 +78,10 @@ def emit(
     from jgram.cli.page import write_page
     from jgram.data.json import to_json
 
-    view = found.view(source) if view is None else view
+    view = [
+        part._replace(text=in_shell(part.text)) if isinstance(part, Line) else part
+        for part in (found.view(source) if view is None else view)
+    ]
     text = to_json({**to_record(found, source=source), **(more or {})})
     if out is not None:
         write_records(out[0], text, records(out[1]))
@@ -108,8 +112,8 @@ def check_output(
 
 
 def say(text: str = "", style: str = "") -> None:
-    """Print a line as long as it is: terminals wrap them, pipes should not."""
-    _print(visible(text), style)
+    """Print a line, cut at words where a terminal ends; pipes have it as long as it is."""
+    _print(wrapped(text), style)
 
 
 def _print(text: str, style: str = "") -> None:
@@ -119,7 +123,7 @@ def _print(text: str, style: str = "") -> None:
 
 def say_error(text: str) -> None:
     """Print one line on stderr, where the answer is for a program to read."""
-    sys.stderr.write(f"jgram: {visible(text)}\n")
+    sys.stderr.write(f"jgram: {visible(in_shell(text))}\n")
 
 
 def say_note(text: str) -> None:

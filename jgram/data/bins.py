@@ -6,9 +6,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jgram.data.columns import Column
 from jgram.data.observations import check_observations
 
-__all__ = ["Bins", "difference", "quantile_bins"]
+__all__ = ["Bins", "cut", "difference", "quantile_bins"]
+
+MOST_SLICES = 200  # of a column: more are names of records
+_QUARTERED = 12  # distinct numbers or dates beyond which they are cut in quarters
 
 
 class Bins(NamedTuple):
@@ -88,6 +92,40 @@ def difference(values: Any, *, name: str = "values") -> np.ndarray:
     if len(values) < 2:
         raise ValueError(f"{name}: expected at least 2 records to take changes of, got 1")
     return np.diff(values, axis=0)
+
+
+def cut(column: Column) -> tuple[list[str], np.ndarray]:
+    """The slices of a column in words, and which of them each record is in.
+
+    Numbers and dates that are many are cut in quarters; records without a value are a slice.
+
+    Raises:
+        ValueError: More than 200 slices, or one alone.
+
+    Example:
+        >>> from jgram.data.columns import read
+        >>> names, codes = cut(read(list(range(40)), "age"))
+        >>> names, codes[::10].tolist()
+        (['0 to 9', '10 to 19', '20 to 29', '30 to 39'], [0, 1, 2, 3])
+    """
+    if column.is_block:
+        raise ValueError(f"{column.name}: expected one column to slice by, got several")
+    given = column.plain
+    values, place = given.factors
+    names = [*map(str, values)]
+    if given.measured and len(values) > _QUARTERED:
+        edges, order = np.quantile(place, [0.25, 0.5, 0.75]), place
+        place = np.unique(np.searchsorted(edges, order), return_inverse=True)[1]
+        each = [order[place == quarter] for quarter in range(place.max() + 1)]
+        names = [f"{values[one.min()]} to {values[one.max()]}" for one in each]
+    codes = np.full(len(given), len(names))
+    codes[given.present] = place
+    names += [] if given.present.all() else ["no value"]
+    if not 2 <= len(names) <= MOST_SLICES:
+        raise ValueError(
+            f"{column.name}: expected 2 to {MOST_SLICES} values to slice by, got {len(names)}"
+        )
+    return names, codes
 
 
 def _cut(values: np.ndarray, bins: int) -> tuple[np.ndarray, np.ndarray, int]:
