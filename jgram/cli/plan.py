@@ -37,7 +37,7 @@ def run(
     """
     check_output(output, [source.file], {"--checkpoint": (engine.checkpoint, ())})
     with progress("planning", quiet=output.quiet) as bar:
-        from jgram.cli.read import ranked, read_for_judging
+        from jgram.cli.read import Beside, ranked, read_for_judging
         from jgram.plan import plan
 
         given = read_for_judging(source, observed, report, inference, engine, bar, Beside(gold))
