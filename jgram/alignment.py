@@ -7,7 +7,7 @@ from scipy.special import gammaln
 
 from jgram.arrays import ArrayLike, Int, Num
 
-__all__ = ["Alignment", "align"]
+__all__ = ["Alignment", "align", "most_likely"]
 
 
 class Alignment(NamedTuple):
@@ -65,19 +65,25 @@ def align(
         np.float64(0.0)
     """
     given = np.asarray(reports)
-    labels = given if given.ndim == 2 else given.argmax(axis=2)
+    labels = given if given.ndim == 2 else most_likely(given)
     names, nearest = _names(labels, num_classes, weights)
     matrices = np.eye(num_classes)[names]
     if given.ndim == 2 or ((given == 0) | (given == 1)).all():
         renamed = np.take_along_axis(names, np.maximum(labels, 0), axis=1)
         return Alignment(np.where(labels >= 0, renamed, labels), names, nearest, matrices)
-    w = np.ones(given.shape[1]) if weights is None else np.asarray(weights)
-    q = w @ given / w.sum()
-    spread = np.sum(w @ (given - q[:, None]) ** 2, axis=1) / w.sum()
+    w = given.sum(axis=2) * (1.0 if weights is None else np.asarray(weights))
+    w /= np.maximum(w.sum(axis=1, keepdims=True), 1e-300)
+    q = np.einsum("kn,knd->kd", w, given)
+    spread = np.einsum("kn,knd->k", w, (given - q[:, None]) ** 2)
     bold = np.sqrt((1 - 1 / num_classes) / np.where(spread > 1e-12, spread, 1 - 1 / num_classes))
     bold = bold[:, None, None]
     matrices = (bold * np.eye(num_classes) + 1 / num_classes - bold * q[:, None, :]) @ matrices
     return Alignment(given @ matrices, names, nearest, matrices)
+
+
+def most_likely(soft: Num[np.ndarray, "... d"]) -> Int[np.ndarray, "..."]:
+    """The class that soft reports favour, -1 where a record has no label."""
+    return np.where(soft.any(axis=-1), soft.argmax(axis=-1), -1)
 
 
 def _names(reports: np.ndarray, d: int, weights: Any) -> tuple[np.ndarray, np.ndarray]:

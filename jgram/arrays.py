@@ -52,6 +52,7 @@ __all__ = [
     "float64",
     "infer_num_classes",
     "is_concrete",
+    "number_matrix",
     "pytree",
     "refuse_unbounded",
     "report_matrix",
@@ -227,6 +228,37 @@ def report_matrix(
     x_hat = jnp.asarray(x_hat)
     z = x_hat.astype(dtype) if x_hat.ndim == 2 else jax.nn.one_hot(x_hat, num_classes, dtype=dtype)
     return z if weights is None else z * jnp.asarray(weights, dtype)[:, None]
+
+
+def number_matrix(
+    x_hat: Float[ArrayLike, " n"], weights: Shaped[ArrayLike, " n"] | None = None
+) -> Float[Array, "n 2"]:
+    """A report of numbers as a matrix ``[n, 2]``: ``(1 - u) / 2`` and ``(1 + u) / 2``.
+
+    ``u`` is the report less its mean, over its standard deviation: what it says, whatever its
+    scale. Rows add up to 1, as those of labels do, so that whatever takes matrices takes numbers.
+    Two values that are equally frequent give the matrix of two classes, low and high.
+
+    Args:
+        x_hat: Numbers ``[n]``; NaN where missing, a row of zeros.
+        weights: Frequencies ``[n]``.
+
+    Example:
+        >>> number_matrix(jnp.array([3.0, 7.0, jnp.nan]))
+        Array([[1., 0.],
+               [0., 1.],
+               [0., 0.]], dtype=float32)
+    """
+    x_hat = jnp.asarray(x_hat, jnp.result_type(float))
+    present = ~jnp.isnan(x_hat)
+    w = present * (1.0 if weights is None else jnp.asarray(weights, x_hat.dtype))
+    total = jnp.maximum(jnp.sum(w), 1.0)
+    x_hat = jnp.where(present, x_hat, 0.0)
+    away = x_hat - w @ x_hat / total
+    square = w @ away**2 / total
+    varies = square > 1e-24 * jnp.max(jnp.abs(x_hat), initial=0.0) ** 2
+    u = jnp.where(varies, away / jnp.sqrt(jnp.where(varies, square, 1.0)), 0.0)
+    return present[:, None] * (1 + jnp.stack([-u, u], axis=1)) / 2
 
 
 def check_lengths(x_hat: Any, size: int, weights: Any) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 from jgram.approximation import approximate
-from jgram.arrays import float64
+from jgram.arrays import float64, number_matrix
 from jgram.counted import Counted, Fold, representatives
 from jgram.data import (
     Reading,
@@ -36,6 +36,7 @@ from jgram.data.columns import take as take_rows
 from jgram.data.counting import draw, over_files, patterns
 from jgram.data.files import FIRST_ROW, opened, parsed
 from jgram.data.labels import EncodedReports, Merge, Missing
+from jgram.data.numbers import ReportKind, are_numbers, look_like_grades, normal_scores
 from jgram.data.observations import hardly_repeats
 from jgram.data.table import ColumnKind, Scale, is_text
 from jgram.data.written import in_words
@@ -67,6 +68,7 @@ DRAWN, MOST_PATTERNS = 50_000, 1 << 14
 """Records of files that are drawn, and combinations of labels that are kept apart."""
 MOST_COPIES = 10  # records equal to one another that are taken for copies
 _OBSERVATIONS, _WEIGHTS, _GROUPS, _GOLD = "y", "weights", "groups", "gold"
+NUMBERS = ("low", "high")  # what stands for classes where reports are numbers
 _UNOBSERVED = "evidence: every report is judged by the other reports"
 
 
@@ -76,7 +78,7 @@ class Bound:
 
     Attributes:
         reports: Name to int32 codes ``[n]``, -1 where a label is missing, or soft reports
-            ``[n, d]``.
+            ``[n, d]``; numbers as :func:`jgram.arrays.number_matrix` has them.
         classes: The ``d`` class names.
         observed: The observations, bound to their kernel, in float64.
         points: ``[n, k]`` numbers behind the binding; ``None`` for categories.
@@ -85,10 +87,12 @@ class Bound:
         groups: Group ``0..n-1`` of each record, or ``None``.
         rows: The rows of the input that the records come from.
         findings: About the input.
-        gold: Codes ``[n]`` of right labels, -1 where nobody looked; ``None`` without gold.
+        gold: Codes ``[n]`` of right labels, -1 where nobody looked, or right numbers as a matrix;
+            ``None`` without gold.
         similar: Names of classes that are nearly equal to more frequent ones.
         stream: All records, where the others are a sample of them (:func:`bind_files`).
         by: By column the slices in words, and which of them each record is in ``[n]``.
+        numbers: Whether the reports are numbers.
     """
 
     reports: dict[str, Any]
@@ -104,6 +108,7 @@ class Bound:
     similar: tuple[Any, ...] = ()
     stream: Stream | None = None
     by: Mapping[str, tuple[Sequence[str], np.ndarray]] = field(default_factory=dict)
+    numbers: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,6 +134,9 @@ class Intake:
             length from the autocorrelation of what the reports are paid.
         by: Columns ``[n]`` by name whose values cut the records into slices, for what every report
             keeps in each (:mod:`jgram.slices`).
+        report_kind: Reports as ``"categories"`` or ``"numbers"`` (amounts, grades, scores), read by
+            the ranks of their values; ``"auto"`` reads fractions, negative numbers and whole
+            numbers that lie far apart as numbers.
         mesh: Devices, as from ``jax.make_mesh``, that share all pairs of records under a kernel
             that compares pairs, however many records there are (:func:`jgram.observed.observe`).
 
@@ -149,6 +157,7 @@ class Intake:
     scale: Scale = "rank"
     block_length: int | None = 1
     by: Any = None
+    report_kind: ReportKind = "auto"
     mesh: Mesh | None = None
 
 
@@ -190,16 +199,23 @@ def bind(
     encoded = _encode(columns, intake, frequencies)
     codes, names = encoded.codes, encoded.classes
     records = None if frequencies is None else float(frequencies.sum())
-    known = None if gold is None else _gold_codes(read(gold, _GOLD).take(rows), encoded)
+    numbers_given = names == NUMBERS
+    known = None
+    if gold is not None:
+        right = read(gold, _GOLD).take(rows)
+        known = _gold_numbers(right) if numbers_given else _gold_codes(right, encoded)
     if y is None:
         chosen = _Chosen(Linear(), np.zeros((len(rows), 1)), None, _UNOBSERVED, ())
     else:
         chosen = _choose(y, kernel, intake.kinds, intake.scale, records)
     found = [*label_findings(encoded), *map(input_finding, chosen.warnings)]
     found += [
-        _missing(name, labels, frequencies) for name, labels in codes.items() if _is_missing(labels)
+        _missing(name, labels, frequencies)
+        for name, labels in codes.items()
+        if not _labelled(labels).all()
     ]
-    found += [leak_finding(*leak) for leak in (find_leaks(codes, y) if y is not None else ())]
+    plain = {name: _scores(z) for name, z in codes.items()} if numbers_given else codes
+    found += [leak_finding(*leak) for leak in (find_leaks(plain, y) if y is not None else ())]
     alone = numbers is None and intake.block_length == 1
     by = {name: cut(column.take(rows)) for name, column in slicing.items()}
     every = {name: (labels, len(names)) for name, labels in codes.items()}
@@ -222,7 +238,7 @@ def bind(
         found += [] if numbers is None else [_duplicated(numbers)]
     return Bound(
         codes, names, observed, chosen.points, description, frequencies, numbers, rows,
-        tuple(found), known, encoded.similar.names, by=by,
+        tuple(found), known, encoded.similar.names, by=by, numbers=numbers_given,
     )  # fmt: skip
 
 
@@ -290,10 +306,11 @@ def bind_files(
         >>> float(bound.weights.sum())
         209.0
     """
-    if intake.groups is not None or intake.block_length != 1 or intake.mesh is not None:
+    whole = intake.groups is not None or intake.block_length != 1 or intake.mesh is not None
+    if whole or intake.report_kind == "numbers":
         raise ValueError(
-            "expected no groups=, block_length= or mesh= with files, which take records in memory: "
-            "read them with jgram.data.read_columns"
+            "expected no groups=, block_length=, mesh= or numbers with files: they take records in "
+            "memory: read them with jgram.data.read_columns"
         )
     labels = (*reports, *([gold] if gold else []))
     reading = replace(reading or Reading(), names=labels, drop=False)
@@ -301,7 +318,8 @@ def bind_files(
     counted = count_files(paths, reading, **how)
     table = {name: column(values, name) for name, values in counted.table().items()}
     known = table.pop(gold) if gold else None
-    keep = replace(intake, missing="keep" if intake.missing == "drop" else intake.missing)
+    missing = "keep" if intake.missing == "drop" else intake.missing
+    keep = replace(intake, missing=missing, report_kind="categories")
     encoded = _encode(table, keep, counted.counts.astype(float))
     codes, names = encoded.codes, encoded.classes
     if len(counted.counts) > MOST_PATTERNS:
@@ -319,7 +337,7 @@ def bind_files(
     pattern, weights = stream.sample.pattern, stream.sample.weights
     held = {name: one[pattern] for name, one in codes.items()}
     found = [*label_findings(encoded), *more]
-    found += [_missing(name, one, weights) for name, one in held.items() if _is_missing(one)]
+    found += [_missing(name, one, weights) for name, one in held.items() if (one < 0).any()]
     found += [] if stream.drawn > 0.999999 else [_sampled(len(pattern), weights.sum())]
     gold_codes = None if known is None else _gold_codes(known, encoded)[pattern]
     return Bound(
@@ -538,8 +556,13 @@ def _encode(
 ) -> EncodedReports:
     classes, num_classes = intake.classes, intake.num_classes
     soft = {name: column for name, column in columns.items() if column.is_block}
+    listed = classes is not None or num_classes is not None or intake.abstain is not None
+    kind = "categories" if listed and intake.report_kind == "auto" else intake.report_kind
+    if not soft and are_numbers(columns, kind):
+        found = _number_matrices(columns, intake.missing, weights)
+        return EncodedReports(found, NUMBERS, np.arange(len(next(iter(columns.values())))))
     if not soft:
-        return encode_reports(
+        encoded = encode_reports(
             columns,
             classes=classes,
             num_classes=num_classes,
@@ -548,6 +571,8 @@ def _encode(
             weights=weights,
             merge=intake.merge,
         )
+        note = look_like_grades(columns) if kind == "auto" else ()
+        return replace(encoded, warnings=(*encoded.warnings, *note))
     if len(soft) < len(columns):
         hard = next(name for name in columns if name not in soft)
         raise ValueError(
@@ -561,6 +586,31 @@ def _encode(
     }
     names = tuple(classes) if classes is not None else tuple(range(d))
     return EncodedReports(checked, names, np.arange(len(next(iter(columns.values())))))
+
+
+def _number_matrices(
+    columns: Mapping[str, Column], missing: Missing, weights: np.ndarray | None
+) -> dict[str, np.ndarray]:
+    """Reports of numbers as matrices of their normal scores."""
+    found = {}
+    for name, given in columns.items():
+        if missing == "raise":
+            given.refuse_missing("numbers")
+        with float64():
+            found[name] = np.asarray(number_matrix(normal_scores(given, weights), weights))
+    return found
+
+
+def _gold_numbers(gold: Column) -> np.ndarray:
+    """Right numbers of some records as a matrix of their normal scores."""
+    if not gold.values.size or gold.present.all() or not are_numbers({_GOLD: gold}, "numbers"):
+        raise ValueError(
+            f"gold: expected the right numbers of some records, got {gold.present.sum()} of "
+            f"{len(gold)}: a full column is another report"
+        )
+    if len(gold.factors[0]) < 2:
+        raise ValueError(f"gold: expected numbers that differ, got {gold.values[0]:g} alone")
+    return _number_matrices({_GOLD: gold}, "keep", None)[_GOLD]
 
 
 def _gold_codes(gold: Column, encoded: EncodedReports) -> np.ndarray:
@@ -643,8 +693,13 @@ def _duplicates(y: Mapping[str, Column], points: np.ndarray) -> np.ndarray | Non
     return np.unique(numbers, return_inverse=True)[1] if copied.any() else None
 
 
-def _is_missing(labels: np.ndarray) -> bool:
-    return labels.ndim == 1 and bool((labels < 0).any())
+def _labelled(labels: np.ndarray) -> np.ndarray:
+    return np.asarray(labels >= 0 if labels.ndim == 1 else labels.any(axis=1))
+
+
+def _scores(z: np.ndarray) -> np.ndarray:
+    """Of a matrix of numbers the numbers ``[n]``, NaN where missing."""
+    return np.where(z.any(axis=1), z[:, 1] - z[:, 0], np.nan)
 
 
 def label_findings(encoded: EncodedReports) -> list[Finding]:
@@ -667,7 +722,7 @@ def input_finding(text: str) -> Finding:
 
 def _missing(name: str, labels: np.ndarray, weights: np.ndarray | None) -> Finding:
     copies = np.ones(len(labels)) if weights is None else weights
-    labelled = round(float(copies[labels >= 0].sum()))
+    labelled = round(float(copies[_labelled(labels)].sum()))
     return Finding(
         "missing labels",
         "note",

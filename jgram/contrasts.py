@@ -770,7 +770,8 @@ def _own_p_value(spread, margins, sums):
         (sums["own"], spread * n * (n - 1) + sums["own_squares"], sums["own_squares"]),
         (jnp.trace(cross), jnp.sum(cross * cross.T), sums["length_squares"]),
     )
-    usable = (margins.total >= 5) & (mean > 0) & (variance > 1e-9 * mean**2)
+    varies = jnp.trace(cross) > 1e-9  # not the rounding of a constant report
+    usable = (margins.total >= 5) & varies & (mean > 0) & (variance > 1e-9 * mean**2)
     mean, variance = jnp.where(usable, mean, 1.0), jnp.where(usable, variance, 1.0)
     statistic = jnp.maximum(n * sums["statistic"], 0.0)
     tail = jax.scipy.special.gammaincc(mean**2 / variance, statistic * mean / variance)
@@ -834,7 +835,8 @@ def _linear_p_value(spread, others, scorer, sums):
     together = together / n @ jnp.real(scorer_of(scorer))
     unexplained = _unexplained(spread, scorer.gram, others.reports / n, n)
     variance = variance + unexplained * jnp.maximum(jnp.sum(together * together.T), 0.0)
-    usable = (sums["k0"] > 1e-9 * sums["kap"]) & (variance > 0)  # not the rounding of nothing
+    most = jnp.trace(scores) * jnp.trace(sums["labels_labels"]) / (size - 1)
+    usable = (sums["k0"] > 1e-9 * sums["kap"]) & (variance > 1e-12 * most)  # no rounding of nothing
     tail = jax.scipy.stats.norm.sf(statistic / jnp.sqrt(jnp.where(usable, variance, 1.0)))
     return jnp.where(usable, tail, 1.0)
 

@@ -50,6 +50,7 @@ __all__ = [
 ]
 
 SHOWN = 20  # rows of a long table
+NUMBERS = "reports of numbers, by their ranks: units and strictness do not matter, order does"
 OBEYED = "[\x7f-\x9f\u2028-\u202e\u2066-\u2069]"  # by a terminal, beside those before the space
 _LEAST = 8  # characters that a shortened name keeps
 _LEFT = ' style="text-align:left"'
@@ -185,13 +186,13 @@ def in_brackets(form: str) -> Callable[[Sequence[Any]], str]:
 def judged(
     records: Any, classes: int, how: str, source: Mapping[str, Any] | None, *more: str
 ) -> list[Line]:
-    """What was judged, and what was done to it before."""
+    """What was judged, and what was done to it before; no classes where reports are numbers."""
     source = source or {}
     through = ", ".join(source.get("observations", ()))
     seen = f", observed through {through}" if through else ""
     asides = [*source.get("notes", ()), *more]
     return [
-        Line(f"{records} records, {classes} classes{seen}"),
+        Line(f"{records} records, {f'{classes} classes' if classes else NUMBERS}{seen}"),
         Line(how),
         *(Line(text, "aside") for text in asides),
         Line(),

@@ -13,6 +13,9 @@ Each kind gives every pair the same reading, payoffs (:mod:`jgram.contrasts`), w
   above chance, where they agree taken to be right. It assumes nothing and settles: a kind that it
   contradicts is left out of the pair.
 
+Of reports of numbers ``y`` is the mean of the other reports' scores, or the right numbers, both
+under the linear kernel.
+
 With ``D = (a - b) / m`` the relative contrast of a pair, ``m`` the mean of ``a`` and ``b``, and
 ``V`` its variance, kinds are joined record by record: payoffs over ``m``, weighted by
 ``1/(V + B^2)``. The other reports beside another kind have ``B`` = :data:`BETWEEN`: they share
@@ -35,12 +38,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from jgram.annotators.posterior import fit, majority
-from jgram.arrays import Bool, Float, Int, float64
+from jgram.arrays import Bool, Float, Int, Num, float64
 from jgram.comparisons import ESTIMABLE, mean_covariance
 from jgram.contrasts import Payoffs, one_pair, payoffs, stacked
 from jgram.counted import representatives
 from jgram.kernels import Delta, Linear
-from jgram.observed import Features, observe
+from jgram.observed import Features, Observed, observe
 from jgram.uncertainty import padded_groups, padded_length
 
 __all__ = [
@@ -57,12 +60,14 @@ __all__ = [
     "copies",
     "join",
     "rows_to_check",
+    "with_boldness",
 ]
 
 OBSERVATIONS, OTHERS, GOLD = "observations", "other reports", "gold"
 CHECKED = "checked records"
 BETWEEN = 0.2  # standard deviation of D by what reports share with one another, beyond noise
 FEWEST_READ = 6  # pairs that both kinds read, for how far they differ
+SAME_NUMBERS = 0.999  # correlation beyond which one report is taken for a copy of another
 FEWEST_REPORTS = 3  # of which one is left where two are judged
 
 
@@ -85,7 +90,7 @@ class Joined(NamedTuple):
 
 
 def by_others(
-    labels: Int[np.ndarray, "k n"],
+    labels: Num[np.ndarray, "k n ..."],
     num_classes: int,
     weights: Any = None,
     groups: Any = None,
@@ -93,14 +98,14 @@ def by_others(
     """Every pair through the reports that are not judged, and what those say of each report.
 
     Args:
-        labels: Three reports or more, negative where missing.
+        labels: Three reports or more, negative where missing, or numbers ``[k, n, 2]``.
         num_classes: ``d``.
         weights: Frequencies ``[n]``.
         groups: Group of each record.
 
     Returns:
         Payoffs of the pairs, in the order of ``np.triu_indices(k, 1)``, and the posteriors of the
-        truth by all reports but each one.
+        truth by all reports but each one; of numbers the mean of the others.
 
     Raises:
         ValueError: Fewer than three reports.
@@ -113,13 +118,15 @@ def by_others(
         >>> (found.means[:, 0] > found.means[:, 1]).tolist()
         [True, True, True]
     """
-    k, n = labels.shape
+    k, n = labels.shape[:2]
     if k < FEWEST_REPORTS:
         raise ValueError(
             f"expected {FEWEST_REPORTS} reports or more to judge them by one another, got {k}: "
             "observe something that depends on the truth (y=, --observation), or add a report"
         )
     w, place, kept = np.ones(n) if weights is None else np.asarray(weights, float), None, labels
+    if labels.ndim == 3:
+        return _by_other_numbers(labels, w, groups)
     folded = w
     if groups is None:
         first, place = representatives(list(labels), [num_classes] * k)
@@ -155,6 +162,43 @@ def by_others(
     return pairs, np.stack(alone)[:, rows]
 
 
+def _by_other_numbers(
+    z: np.ndarray, weights: np.ndarray, groups: Any
+) -> tuple[Payoffs, np.ndarray]:
+    """:func:`by_others` of numbers: ``y`` is the mean of the others, under the linear kernel."""
+    k = len(z)
+    present: Any = z.any(axis=2)
+    values = z[..., 1] - z[..., 0]
+    cross = (weights * values) @ values.T
+    lengths = np.sqrt(np.maximum(np.diag(cross), 1e-300))
+    same = np.asarray(np.abs(cross) > SAME_NUMBERS * np.outer(lengths, lengths))
+    np.fill_diagonal(same, True)
+
+    def mean(left: Any) -> tuple[np.ndarray, np.ndarray]:
+        count = present[~left].sum(axis=0)
+        return (values[~left].sum(axis=0) / np.maximum(count, 1))[:, None], count > 0
+
+    found = []
+    for pair in np.stack(np.triu_indices(k, 1), axis=1):
+        y, seen = mean(same[pair].any(axis=0))
+        found.append(_by(y, z[pair], weights * seen, groups))
+    pairs = stacked(found)._replace(sureness=None, gains=None, by_records=None)
+    return with_boldness(pairs, z, groups), np.stack([mean(one)[0] for one in same])
+
+
+def _by(y: np.ndarray, z: np.ndarray, weights: np.ndarray, groups: Any) -> Payoffs:
+    """Payoffs of numbers under the linear kernel of others."""
+    size = len(y)
+    padding = padded_length(size) - size
+    groups = None if groups is None else padded_groups(groups, padding)
+    with float64():
+        observed = Features(jnp.pad(jnp.asarray(y), [(0, padding), (0, 0)]), Linear())
+        z, weights = np.pad(z, [(0, 0), (0, padding), (0, 0)]), np.pad(weights, (0, padding))
+        found = jax.device_get(payoffs(observed, z, weights=weights, groups=groups))
+    each = ("values", "differences", "weights")
+    return found._replace(**{name: getattr(found, name)[..., :size] for name in each})
+
+
 @partial(jax.jit, static_argnames="num_classes")
 def _channels(labels: Any, weights: Any, num_classes: int) -> Any:
     """``log pi`` ``[d]``, and ``log C_l[s, x_l]`` of each label ``[k, n, d]``, 0 where missing."""
@@ -176,6 +220,30 @@ def _without(said: Any, left: Any) -> Any:
     return jax.nn.softmax(prior + jnp.sum(jnp.where(left[:, None, None], 0.0, parts), 0), axis=1)
 
 
+def with_boldness(pairs: Payoffs, soft: Float[np.ndarray, "k n d"], groups: Any = None) -> Payoffs:
+    """Payoffs of soft reports with what each record does to how bold they were made."""
+    first, second = np.triu_indices(len(soft), 1)
+    w = soft.sum(axis=2) * np.max(pairs.weights, axis=0)
+    w /= np.maximum(w.sum(axis=1, keepdims=True), 1e-300)
+    lengths = np.sum((soft - np.einsum("kn,knd->kd", w, soft)[:, None]) ** 2, axis=2)
+    away = lengths / np.maximum(np.sum(w * lengths, axis=1), 1e-300)[:, None] - 1
+    change = np.stack([away[first], away[second]], axis=1) * pairs.means[:, :, None] / 2
+
+    def covariance(values: Any) -> np.ndarray:
+        away = values - pairs.means[:, :, None]
+        parts = zip(away, pairs.weights, strict=True)
+        return np.stack([mean_covariance(part, w, groups) for part, w in parts])
+
+    values: Any = pairs.values - change
+    differences = pairs.differences - change[:, 0] + change[:, 1]
+    rounding = np.abs(differences) < 1e-9 * np.abs(values).max()
+    return pairs._replace(
+        values=values,
+        differences=np.where(rounding, 0.0, differences),
+        covariance=pairs.covariance + covariance(values) - covariance(pairs.values),
+    )
+
+
 def copies(
     labels: Int[np.ndarray, "k n"], weights: Float[np.ndarray, " n"]
 ) -> Bool[np.ndarray, "k k"]:
@@ -194,8 +262,8 @@ def copies(
 
 
 def by_gold(
-    labels: Int[np.ndarray, "k n"],
-    gold: Int[np.ndarray, " n"],
+    labels: Num[np.ndarray, "k n ..."],
+    gold: Num[np.ndarray, "n ..."],
     num_classes: int,
     weights: Any = None,
     groups: Any = None,
@@ -204,7 +272,7 @@ def by_gold(
 
     Args:
         labels: Reports, negative where missing.
-        gold: Right labels ``[n]``, negative where nobody looked.
+        gold: Right labels ``[n]``, negative where nobody looked, or right numbers ``[n, 2]``.
         num_classes: ``d``.
         weights: Frequencies ``[n]``.
         groups: Group of each record.
@@ -219,17 +287,19 @@ def by_gold(
         >>> int((found.weights > 0).sum()), bool(found.means[0, 0] > found.means[0, 1])
         (30, True)
     """
-    rows = np.flatnonzero(gold >= 0)
+    rows = np.flatnonzero(gold >= 0 if gold.ndim == 1 else gold.any(axis=1))
     w = np.ones(len(gold)) if weights is None else np.asarray(weights, float)
     near = None if groups is None else np.unique(groups[rows], return_inverse=True)[1]
     with float64():
-        observed = observe(Delta(num_classes), gold[rows])
+        observed = observed_gold(gold[rows], num_classes)
         found = [
             payoffs(observed, labels[pair][:, rows], num_classes=num_classes,
                     weights=w[rows], groups=near)
             for pair in np.stack(np.triu_indices(len(labels), 1), axis=1)
         ]  # fmt: skip
-    part = stacked(jax.device_get(found))
+    part: Any = stacked(jax.device_get(found))
+    if gold.ndim > 1:
+        part = with_boldness(part, labels[:, rows], near)
 
     def whole(values: np.ndarray) -> np.ndarray:
         full = np.zeros((*values.shape[:-1], len(gold)))
@@ -324,6 +394,13 @@ def by_checks(
         figures: Any = (values, gap, checked, means, covariance, means.mean())
         found.append(Payoffs(*figures))
     return stacked(found)
+
+
+def observed_gold(gold: Num[np.ndarray, "m ..."], num_classes: int) -> Observed:
+    """Gold as an observation: right labels ``[m]``, or right numbers ``[m, 2]``."""
+    if gold.ndim == 1:
+        return observe(Delta(num_classes), gold)
+    return Features(jnp.asarray(gold[:, 1:] - gold[:, :1]), Linear())
 
 
 def contrast(paid: Payoffs) -> tuple[np.ndarray, np.ndarray]:

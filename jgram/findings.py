@@ -120,7 +120,7 @@ class Evidence(NamedTuple):
     Attributes:
         x_hat: Labels ``[n]`` or soft reports ``[n, d]``.
         observed: Observations, bound to their kernel.
-        classes: The ``d`` class names.
+        classes: The ``d`` class names; none where reports are numbers.
         uncertainty: The report's :class:`jgram.uncertainty.Uncertainty`.
         seen: In how many of the ``d - 1`` independent ways in which ``d`` classes can differ the
             observations differ too.
@@ -152,11 +152,12 @@ def diagnose(evidence: Evidence) -> list[Finding]:
         >>> [finding.name for finding in diagnose(evidence)]
         ['rare class']
     """
-    for look in FATAL:
+    for look in FATAL if evidence.classes else (_nothing_varies,):
         found = look(evidence)
         if found is not None:
             return [found]
-    return [found for look in FINDINGS if (found := look(evidence)) is not None]
+    looks = FINDINGS if evidence.classes else (_inside_the_noise,)
+    return [found for look in looks if (found := look(evidence)) is not None]
 
 
 def class_counts(x_hat: Any, d: int, weights: Any = None) -> np.ndarray:
@@ -170,6 +171,19 @@ def class_counts(x_hat: Any, d: int, weights: Any = None) -> np.ndarray:
 
 def _no_score_possible(evidence: Evidence) -> Finding | None:
     return structural_zero(evidence.x_hat, evidence.observed, evidence.classes)
+
+
+def _nothing_varies(evidence: Evidence) -> Finding | None:
+    """Why a report of numbers has no score."""
+    if np.isfinite(evidence.uncertainty.log_score):
+        return None
+    return Finding(
+        "nothing varies",
+        "fatal",
+        "the numbers of the report, or the observations, hardly vary: the score is 0",
+        "leave the report out, or observe something that depends on the truth",
+        concerns="score",
+    )
 
 
 def _centred_features(evidence: Evidence) -> Finding | None:

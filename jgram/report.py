@@ -23,7 +23,7 @@ import numpy as np
 from jax.scipy.stats import norm
 
 import jgram.display as display
-from jgram.alignment import Alignment, align
+from jgram.alignment import Alignment, align, most_likely
 from jgram.approximation import (
     MOST_FEATURES,
     LeftOut,
@@ -80,12 +80,14 @@ from jgram.evidence import (
     by_gold,
     by_others,
     join,
+    observed_gold,
+    with_boldness,
 )
 from jgram.findings import Evidence, Finding, class_counts, diagnose, relabelling
 from jgram.gold import accuracies
-from jgram.kernels import Delta, Kernel, Linear, describe
+from jgram.kernels import Kernel, Linear, describe
 from jgram.noise import FEWEST_GROUPS, grouped_noise_tests
-from jgram.observed import Features, observe
+from jgram.observed import Features
 from jgram.plots import MARK, PAPER, intervals_figure, shares_figure
 from jgram.ranks import RankedPairs, Ranks, rank_pairs, ranks_left
 from jgram.slices import Slices, slices
@@ -138,7 +140,7 @@ class ScoreReport(Shown):
         hadamard_ratio: ``det G / prod(G_kk)`` in [0, 1]: 1 where classes' observations share
             nothing.
         num_records: ``n``, the records with a label, or their total frequency.
-        class_counts: Class name to number of records reported so.
+        class_counts: Class name to number of records reported so; empty for a report of numbers.
         kernel: The kernel in words, with its bandwidth.
         findings: What to know before acting, the gravest first.
         log_score_features_error: What random features add to the error of the log score, half an
@@ -203,8 +205,11 @@ class ScoreReport(Shown):
     def view(self, source: Mapping[str, Any] | None = None, *, counts_scale: bool = False) -> View:
         """What was judged, the number, how far it may be trusted."""
         amounts = ", ".join(f"{name} {count:g}" for name, count in self.class_counts.items())
-        lines, d = [f"records of each class: {amounts}"], self.num_classes
-        if self.reason is None:
+        d = self.num_classes
+        lines = [f"records of each class: {amounts}"] if d else [display.NUMBERS]
+        if self.reason is None and not d:
+            lines.append(f"p of noise {self.noise_p_value:.2g}")
+        elif self.reason is None:
             lines += [
                 f"normalised score {self.normalised_score:.3f}, Hadamard ratio "
                 f"{self.hadamard_ratio:.3g} (both from 0 to 1)",
@@ -422,7 +427,7 @@ class Ranking(Shown):
         most_reliable: Names of all reports that none is told from as a better one, without those
             inside the noise.
         seen: As of :class:`ScoreReport`, of the best report.
-        num_classes: ``d``.
+        num_classes: ``d``; 0 where the reports are numbers.
         num_records: ``n``, or the total frequency.
         confidence: Confidence level of intervals, sets of ranks and separations, each all together.
         observations: What the observations were taken for, in one line.
@@ -498,10 +503,10 @@ class Ranking(Shown):
         pair = self.pairs[0]
         if pair.told and pair.retention is not None and 0 <= pair.retention < 1:
             replaced = round(100 * (1 - pair.retention))
-            said.append(
-                f"{pair.worse} keeps {pair.retention:.0%} of {pair.better}: as if {replaced} of "
-                f"100 labels of {pair.better} had been replaced at random"
-            )
+            like = f"as if {replaced} of 100 labels of {pair.better} had been replaced at random"
+            if not self.num_classes:
+                like = f"its correlation with the truth is that share of {pair.better}'s"
+            said.append(f"{pair.worse} keeps {pair.retention:.0%} of {pair.better}: {like}")
         return said
 
     def _undecided(self, pair: PairComparison) -> str:
@@ -1032,8 +1037,14 @@ def _renamed(judged: _Judged) -> list[Finding]:
     """What is said of reports that are read with their classes renamed."""
     bound, aligned = judged.bound, judged.aligned
     same = np.arange(len(bound.classes))
+    if bound.numbers:
+        return [
+            _reversed(name, list(bound.reports)[near])
+            for name, names, near in zip(bound.reports, aligned.names, aligned.nearest, strict=True)
+            if (names != same).any()
+        ]
     reports = [
-        (name, labels if labels.ndim == 1 else labels.argmax(axis=1))
+        (name, labels if labels.ndim == 1 else most_likely(labels))
         for name, labels in bound.reports.items()
     ]
     return [
@@ -1041,6 +1052,15 @@ def _renamed(judged: _Judged) -> list[Finding]:
         for report, names, near in zip(reports, aligned.names, aligned.nearest, strict=True)
         if (names != same).any()
     ]
+
+
+def _reversed(name: str, other: str) -> Finding:
+    return Finding(
+        "relabelling",
+        "warning",
+        f"the larger {name!r} is, the smaller {other!r}: {name!r} is read the other way round",
+        "check which of the two has its sign right",
+    )
 
 
 def _suggested(paid: Payoffs) -> int:
@@ -1071,7 +1091,8 @@ def _judge(judged: _Judged) -> _Judged:
     pairs, alone, noise, product = jax.device_get((pairs, alone, noise, found.product))
     pairs = _cut(pairs, n)
     if stacked.ndim == 3 and k > 1:
-        pairs = _with_boldness(pairs, stacked, judged.groups)
+        pairs = with_boldness(pairs, judged.aligned.reports, judged.groups)
+        pairs = pairs._replace(gains=None) if bound.numbers else pairs
     return judged._replace(
         pairs=pairs,
         alone=_cut(alone, n),
@@ -1095,15 +1116,16 @@ def _judge_stream(judged: _Judged) -> _Judged:
 def _judge_by_others(judged: _Judged) -> _Judged:
     """Payoffs of every pair by the reports that are left, and each report by all others."""
     bound, labels = judged.bound, judged.aligned.reports
-    if labels.ndim > 2:
+    if labels.ndim > 2 and not bound.numbers:
         raise ValueError("expected y= to rank soft reports, got none: give observations or labels")
     d, rows, groups = len(bound.classes), slice(None), judged.groups
     gold = bound.gold
     if len(labels) < FEWEST_REPORTS and gold is not None:  # nothing but gold judges them
-        rows = np.flatnonzero(gold >= 0)
-        bound = replace(bound, description=f"evidence: {len(rows)} right labels")
+        rows = np.flatnonzero(gold.any(axis=1) if bound.numbers else gold >= 0)
+        what = "numbers" if bound.numbers else "labels"
+        bound = replace(bound, description=f"evidence: {len(rows)} right {what}")
         pairs = by_gold(labels, gold, d, bound.weights, groups)
-        seen = [observe(Delta(d), gold[rows])] * len(labels)
+        seen = [observed_gold(gold[rows], d)] * len(labels)
         groups = None if groups is None else np.unique(groups[rows], return_inverse=True)[1]
     else:
         pairs, posteriors = by_others(labels, d, bound.weights, groups)
@@ -1127,6 +1149,8 @@ def _in_question(judged: _Judged, names: Sequence[str], observed: bool) -> list[
         return []
     if lost := [name for name in names if name not in every] or len(set(names)) < 2:
         raise ValueError(f"differing: expected two of {', '.join(every)}, got {lost or names}")
+    if judged.bound.numbers:
+        raise ValueError("differing: expected labels, got numbers, of which any two differ")
     if judged.bound.gold is None:
         raise ValueError("differing: expected gold=, the right labels of these records, got none")
     if not observed and len(every) < FEWEST_REPORTS:
@@ -1137,7 +1161,7 @@ def _in_question(judged: _Judged, names: Sequence[str], observed: bool) -> list[
 def _joined(judged: _Judged, observed: bool, between: Sequence[int] = ()) -> _Judged:
     """All kinds of evidence together, where there are others than observations."""
     bound, labels = judged.bound, judged.aligned.reports
-    if labels.ndim > 2:
+    if labels.ndim > 2 and not bound.numbers:
         return judged
     several = len(labels) >= FEWEST_REPORTS
     about = (len(bound.classes), bound.weights, judged.groups)
@@ -1177,31 +1201,6 @@ def _weighed(judged: _Judged, weigh: str) -> _Judged:
     if weigh == CLASSES:
         return judged._replace(otherwise=records)
     return judged._replace(pairs=records, otherwise=classes, weigh=weigh, left=None)
-
-
-def _with_boldness(pairs: Payoffs, soft: np.ndarray, groups: Any) -> Payoffs:
-    """Payoffs of soft reports with what each record does to how bold they were made."""
-    w, (first, second) = pairs.weights[0], np.triu_indices(len(soft), 1)
-    total = w.sum()
-    lengths = np.sum((soft - (w @ soft / total)[:, None]) ** 2, axis=2)
-    away = lengths / np.maximum(lengths @ w / total, 1e-300)[:, None] - 1
-    change = np.stack([away[first], away[second]], axis=1) * pairs.means[:, :, None] / 2
-
-    def covariance(values: Any) -> np.ndarray:
-        away = values - pairs.means[:, :, None]
-        sums = w * away
-        if groups is not None:
-            sums = away = np.apply_along_axis(lambda part: np.bincount(groups, part), 2, sums)
-        return np.einsum("pin,pjn->pij", sums, away) / total**2
-
-    values: Any = pairs.values - change
-    differences = pairs.differences - change[:, 0] + change[:, 1]
-    rounding = np.abs(differences) < 1e-9 * np.abs(values).max()
-    return pairs._replace(
-        values=values,
-        differences=np.where(rounding, 0.0, differences),
-        covariance=pairs.covariance + covariance(values) - covariance(pairs.values),
-    )
 
 
 def _with_enough_features(judged: _Judged) -> _Judged:
@@ -1336,7 +1335,8 @@ def _published(judged: _Judged, more: Sequence[Finding] = ()) -> Iterator[ScoreR
         if judged.alone is not None:
             seen, p_value = float(judged.alone.seen[i]), float(judged.noise[i])
         about = (found, seen, None if few else p_value, judged.confidence, bound.similar)
-        findings = diagnose(Evidence(labels, bound.observed, bound.classes, *about))
+        classes = () if bound.numbers else bound.classes
+        findings = diagnose(Evidence(labels, bound.observed, classes, *about))
         n, value = found.weights.sum(), found.log_score
         known = isfinite(value) and not any(f.level == "fatal" for f in findings)
         bounded = known and isfinite(found.standard_error)
@@ -1358,7 +1358,9 @@ def _published(judged: _Judged, more: Sequence[Finding] = ()) -> Iterator[ScoreR
             normalised_score=d * exp(value / (2 * d)) if known else 0.0,
             hadamard_ratio=exp(min(0.0, value - volume)) if known else 0.0,
             num_records=_number(n),
-            class_counts=dict(zip(bound.classes, map(_number, counts), strict=True)),
+            class_counts={}
+            if bound.numbers
+            else dict(zip(bound.classes, map(_number, counts), strict=True)),
             kernel=describe(bound.observed.kernel),
             findings=(*findings, *more),
             log_score_features_error=half_width(left, judged.confidence),
@@ -1399,7 +1401,7 @@ def _ranking(
         pairs=tuple(pairs),
         most_reliable=tuple(names[i] for i in order if ranks.foremost[i]),
         seen=seen,
-        num_classes=d,
+        num_classes=0 if bound.numbers else d,
         num_records=_number(bound.observed.size if bound.weights is None else bound.weights.sum()),
         confidence=judged.confidence,
         observations=bound.description,
@@ -1409,7 +1411,7 @@ def _ranking(
             *_apart(pairs),
             *_dependent(pairs),
             *_places(judged, pairs),
-            *_visibility(seen, d, reports),
+            *_visibility(seen, 0 if bound.numbers else d, reports),
         ),
         weigh=judged.weigh,
         slices=_slices(judged, questions, order) if bound.by else None,
@@ -1459,7 +1461,7 @@ def _told(pairs: Sequence[PairComparison], names: Sequence[str]) -> np.ndarray:
 def _accuracies(judged: _Judged) -> list[dict[str, Any]]:
     """Accuracies of all reports, where there is gold."""
     labels, gold, joined = judged.aligned.reports, judged.bound.gold, judged.joined
-    if gold is None or joined is None or CHECKED in joined.contrasts:
+    if gold is None or joined is None or CHECKED in joined.contrasts or judged.bound.numbers:
         return [{}] * len(labels)
     rows = np.flatnonzero(gold >= 0)
     part = labels[:, rows]
@@ -1625,12 +1627,14 @@ def _kept_in(stratum: Any, turned: bool) -> StratumKeeps:
 def _overturn(judged: _Judged, number: int, confidence: float, separated: bool) -> dict[str, Any]:
     """What would overturn the order of a pair that is separated."""
     pairs = judged.pairs
-    if not separated or pairs.gains is None:
+    if not separated or (pairs.gains is None and not judged.bound.numbers):
         return {}
     differences, w = pairs.differences[number], pairs.weights[number]
     return {
         "leaning": leaning(differences, w, normal_quantile(confidence)),
-        "breakdown_share": breakdown_share(differences, pairs.gains[number], w),
+        "breakdown_share": None
+        if pairs.gains is None
+        else breakdown_share(differences, pairs.gains[number], w),
     }
 
 
@@ -1767,7 +1771,7 @@ def _p_value(value: float | None) -> str:
 def _visibility(seen: float, d: int, reports: Sequence[RankedReport]) -> list[Finding]:
     """What the data do not see, in words."""
     found = []
-    if seen < 0.7 * (d - 1):
+    if d and seen < 0.7 * (d - 1):
         found.append(
             Finding(
                 "visible differences",

@@ -143,7 +143,7 @@ def uncertainties(
     """
     if not reports:
         raise ValueError("expected at least one report, got none")
-    codes = {name: np.maximum(_labels(report), 0) for name, report in reports.items()}
+    codes = {name: _labels(report) for name, report in reports.items()}
     d = _common_classes(codes, num_classes)
     with float64():
         observed = observe(kernel, y)
@@ -228,12 +228,13 @@ def uncertainty_of(
 
 def _labels(report: Any) -> np.ndarray:
     values = np.asarray(report)
-    return values if values.dtype.kind != "b" else values.astype(np.int32)
+    values = values if values.dtype.kind != "b" else values.astype(np.int32)
+    return np.maximum(values, 0) if values.ndim == 1 else values
 
 
 def _labelled(report: Any) -> np.ndarray:
     values = np.asarray(report)
-    return values >= 0 if values.ndim == 1 else np.ones(len(values), bool)
+    return np.asarray(values >= 0 if values.ndim == 1 else values.any(axis=1))
 
 
 def _common_classes(reports: Mapping[str, Any], num_classes: int | None) -> int:

@@ -27,6 +27,7 @@ __all__ = [
     "Missing",
     "Observed",
     "Output",
+    "ReportKindName",
     "Reports",
     "ScaleName",
     "Seed",
@@ -48,6 +49,14 @@ class Weigh(StrEnum):
 
     CLASSES = "classes"
     RECORDS = "records"
+
+
+class ReportKindName(StrEnum):
+    """What reports are."""
+
+    AUTO = "auto"
+    CATEGORIES = "categories"
+    NUMBERS = "numbers"
 
 
 class ScaleName(StrEnum):
@@ -192,6 +201,13 @@ class Observed:
             show_default="four: the median distance over 1, 2, 4 and 8",
         ),
     ] = None
+    report_kind: Annotated[
+        ReportKindName,
+        Option(
+            help="Reports as categories, or as numbers (amounts, grades, scores) by their ranks; "
+            "auto takes fractions, negative and widely spread numbers for numbers."
+        ),
+    ] = ReportKindName.AUTO
     kind: Annotated[
         list[str] | None,
         Option(

@@ -174,6 +174,7 @@ def read_for_judging(
         "groups": columns[inference.group] if inference.group else None,
         "confidence": inference.confidence,
         "weights": weights,
+        "report_kind": observed.report_kind.value,
         "kinds": kinds_of(observed.kind),
         "scale": observed.scale.value,
         "block_length": length if length or order else 1,
@@ -300,6 +301,7 @@ def _takes_records(observed: Observed) -> str | None:
     asked = {
         "--difference": observed.difference,
         "--kind": observed.kind,
+        "--report-kind numbers": observed.report_kind == "numbers",
         "--scale": observed.scale is not ScaleName.RANK,
         "--bandwidth": observed.bandwidth,
         f"--kernel {observed.kernel}": observed.kernel not in (None, "delta"),

@@ -136,7 +136,8 @@ def find_leaks(
     records in which both are present.
 
     Args:
-        reports: Name to codes int ``[n]``, -1 where missing; soft reports are not compared.
+        reports: Name to codes int ``[n]``, -1 where missing, or to numbers, NaN where missing, of
+            which a column is a copy that has their order; soft reports are not compared.
         y: Observations of the same records, in any container.
         name: What messages call the observations.
 
@@ -148,10 +149,14 @@ def find_leaks(
         (('ann', 'note'),)
     """
     found = []
-    labels_of = {report: np.asarray(x) for report, x in reports.items() if np.ndim(x) == 1}
+    given = {report: np.asarray(x) for report, x in reports.items() if np.ndim(x) == 1}
+    numbers = {report: x for report, x in given.items() if x.dtype.kind == "f"}
+    labels_of = {report: x for report, x in given.items() if report not in numbers}
     # A copy has as many values as the report has classes, and others only where it has no label.
     most = max((int(np.max(x)) + 1 + int(np.sum(x < 0)) for x in labels_of.values()), default=0)
-    for part in (part for given in read_table(y, name).values() for part in given.parts):
+    for part in (part for whole in read_table(y, name).values() for part in whole.parts):
+        if part.measured:
+            found += [(report, part.name) for report, x in numbers.items() if _ordered(x, part)]
         some = part.values[: 4 * most + 4]
         if some.dtype.kind in "iuf" and len(np.unique(some)) > most:
             continue  # a report has no so many classes
@@ -188,6 +193,16 @@ def _same(codes: list[np.ndarray], sizes: list[int]) -> bool:
     pairs = pairs[(pairs >= 0).all(axis=1)]
     classes = len(np.unique(pairs[:, 0]))
     return 2 <= classes == len(pairs) == len(np.unique(pairs[:, 1]))
+
+
+def _ordered(numbers: np.ndarray, part: Column) -> bool:
+    """Whether a column has the order of these numbers, or its opposite, where both have one."""
+    column = part.plain
+    both = column.present & ~np.isnan(numbers)
+    one = np.unique(numbers[both], return_inverse=True)[1]
+    two = np.unique(column.numbers[both[column.present]], return_inverse=True)[1]
+    size = int(one.max(initial=0))
+    return size > 1 and (np.array_equal(one, two) or np.array_equal(one, size - two))
 
 
 def _detect_kind(columns: Mapping[str, Column]) -> Literal["categorical", "numeric"]:
