@@ -6,7 +6,7 @@ import pandas
 import pytest
 
 from jgram.annotators import Answers, Gold, infer_labels, rank_annotators
-from jgram.annotators.beside import gold_accuracies, judge_beside
+from jgram.annotators.beside import _recalibrated, gold_accuracies, judge_beside
 from jgram.annotators.posterior import Model, posteriors
 from jgram.annotators.readings import accuracies
 from jgram.cli import main
@@ -123,6 +123,21 @@ def test_accuracies_of_items_all_picked_are_exact_and_few_gold_rows_leave_the_mo
         found = gold_accuracies(judge_beside(answers, gold=gold), model, Z)
         np.testing.assert_allclose(found.value, list(true_accuracies(answers, truth).values()))
         np.testing.assert_allclose(found.high - found.low, 0.0, atol=1e-9)
+
+
+def test_gold_undoes_a_power_and_a_factor_a_class():
+    rng = np.random.default_rng(0)
+    honest = rng.dirichlet([1, 1, 1], 3000)
+    known = (rng.random((3000, 1)) > honest.cumsum(axis=1)).sum(axis=1)
+    said = honest**2 * [1.0, 2.0, 0.5]
+    said /= said.sum(axis=1, keepdims=True)
+    power, factor = _recalibrated(said, known)
+    found = said**power * np.exp(factor)
+    found /= found.sum(axis=1, keepdims=True)
+    assert np.abs(said - honest).mean() > 0.1
+    assert np.abs(found - honest).mean() < 0.02
+    few = np.where(np.arange(3000) < 19, known, -1)
+    assert _recalibrated(said, few)[0] == 1.0
 
 
 def test_gold_against_everybody_is_said_and_gold_of_nothing_is_refused():

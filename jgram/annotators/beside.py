@@ -20,7 +20,8 @@ never below the ``.15`` that is taken without observations.
 
 **Gold**, the right label of a few items, is their posterior. From twenty such items on they choose
 ``rho`` instead, by the log probability that answers and observations without the gold give to it,
-and so they do a power ``t`` of the posteriors, ``log t`` having a normal prior with deviation .5.
+and so they do what is wrong with the posteriors as a whole: a power and a factor a class,
+``q[s]^t exp(b[s])``, ``log t`` and ``b`` with normal priors of deviations 1 and .5.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,7 +29,8 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from scipy.special import softmax
+from scipy.optimize import minimize
+from scipy.special import logsumexp, softmax
 
 from jgram.annotators.answers import Answers
 from jgram.annotators.posterior import fit, majority, posteriors, power, tempered
@@ -45,7 +47,7 @@ CORRELATIONS = (0.15, 0.2, 0.3, 0.45, 0.7, 1.0)
 BY_GOLD = (CORRELATION, 0.0, 0.05, 0.15, 0.3, 0.75, 1.0, 1.5, 2.5)
 ROUNDS = 3
 ENOUGH = 20  # items with gold that outweigh the observations
-POWERS = np.geomspace(0.25, 2.0, 43)
+GOLD = 200  # that are worth as much as what is known of shared errors without any
 CERTAIN = 50.0  # nats for what somebody looked up
 STEADY = 10.0
 
@@ -132,13 +134,16 @@ def judge_beside(
         fitted=correlation if weighed else 0.0,
         evidence=said + told,
     )
-    before, t = _tempered(before, known)
-    posterior = softmax(t * np.log(np.maximum(crowd.posterior, 1e-30)) + told, axis=1)
+    t, b = _recalibrated(before, known)
+    before, posterior = (
+        softmax(t * np.log(np.maximum(q, 1e-30)) + b, axis=1) for q in (before, crowd.posterior)
+    )
+    posterior = np.where(known[:, None] < 0, posterior, np.arange(d) == known[:, None])
     judged = crowd.judged | (known >= 0)[crowd.item]
     crowd = crowd._replace(
         posterior=posterior,
         judged=judged,
-        allowance=float((1.0 + (known >= 0).sum() / ENOUGH) ** -0.5),
+        allowance=float((1.0 + (known >= 0).sum() / GOLD) ** -0.5),
         answers=np.bincount(crowd.annotator, judged, len(answers.annotators)),
     )
     findings += [_of_correlation(correlation)]
@@ -251,19 +256,23 @@ def _likeliest(
     return best[1:]
 
 
-def _tempered(before: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, float]:
-    """Posteriors to the power that gold makes likeliest, and that power."""
-    gold = np.flatnonzero(known >= 0)
+def _recalibrated(before: np.ndarray, known: np.ndarray) -> tuple[float, np.ndarray]:
+    """The power ``t`` and the shift of each class ``b`` that gold makes likeliest."""
+    gold, d = np.flatnonzero(known >= 0), before.shape[1]
     if len(gold) < ENOUGH:
-        return before, 1.0
-    logs, said = np.log(np.maximum(before[gold], 1e-30)), known[gold]
+        return 1.0, np.zeros(d)
+    logs, right = np.log(np.maximum(before[gold], 1e-30)), np.eye(d)[known[gold]]
+    precision = np.append(1.0, np.full(d, 4.0))
 
-    def value(t: float) -> float:
-        right = softmax(t * logs, axis=1)[np.arange(len(gold)), said]
-        return float(np.log(np.maximum(right, 1e-6)).sum() - 2.0 * np.log(t) ** 2)
+    def loss(x: np.ndarray) -> tuple[float, np.ndarray]:
+        z = np.exp(x[0]) * logs + x[1:]
+        away = softmax(z, axis=1) - right
+        slope = np.append(np.exp(x[0]) * (away * logs).sum(), away.sum(axis=0))
+        value = (logsumexp(z, axis=1) - (z * right).sum(axis=1)).sum() + precision @ x**2 / 2
+        return float(value), slope + precision * x
 
-    t = float(max(POWERS, key=value))
-    return softmax(t * np.log(np.maximum(before, 1e-30)), axis=1), t
+    best = minimize(loss, np.zeros(d + 1), jac=True, method="L-BFGS-B", bounds=[(-3, 3)] * (d + 1))
+    return float(np.exp(best.x[0])), best.x[1:]
 
 
 def _read_gold(answers: Answers, gold: Any) -> tuple[np.ndarray, np.ndarray, list[Finding]]:

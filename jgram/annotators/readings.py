@@ -35,7 +35,7 @@ with ``g`` the crowd's mean and ``s <= 10`` its worth by beta-binomial likelihoo
 ``rho/2.5`` and ``2.5 rho``, and half of what lies between (of logits, for the determinant of logs)
 is a standard error beside its own, so that where an item's answers leave no doubt nothing hangs on
 it. The logits have a third, ``.3``, for errors that no answer shows. Both shrink by
-``sqrt(1 + G/20)`` with gold for ``G`` items. At the end half an answer of slack: a perfect record
+``sqrt(1 + G/200)`` with gold for ``G`` items. At the end half an answer of slack: a perfect record
 is 1.
 
 **Noise.** Own labels dealt anew over own items would give the sum of own cavity probabilities a
