@@ -557,6 +557,9 @@ def test_a_label_that_may_mean_no_answer_is_asked_about_once():
     (advice,) = asked_about(names)
     assert "--abstain skip" in advice
     assert asked_about(names, abstain=["skip"]) == []
+    rows = item, people, names
+    assert rank_annotators(answers_from_columns(*rows, abstain=["skip"])).by == "accuracy"
+    assert rank_annotators(answers_from_columns(*rows)).by == "log_score"
     assert asked_about(np.where(people == 0, "skip", names)) == []  # somebody gives it alone
     assert asked_about(np.where(names == "yes", "no", names)) == []  # one class would be left
     skewed = np.where(rng.random(1800) < 0.3, names, "skip")

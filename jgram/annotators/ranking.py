@@ -315,7 +315,7 @@ def rank_annotators(
     y: Any = None,
     gold: Any = None,
     *,
-    by: By = "log_score",
+    by: By | None = None,
     incentive: bool = False,
     num_classes: int | None = None,
     confidence: float = 0.95,
@@ -331,7 +331,8 @@ def rank_annotators(
             columns, an embedding. They are one more voter (jgram/annotators/beside.py).
         gold: Right labels of some items, by item, or one for each of ``answers.items`` with
             ``None`` where nobody looked; :class:`jgram.annotators.Gold` where some were picked.
-        by: The reading to rank by.
+        by: The reading to rank by. Unless given the log score, and where annotators abstain, as
+            labelling functions do, the accuracy: the precision of what they vote.
         incentive: Judge every answer by what others said alone, items cross-fitted, so that no
             answer has a part in what it is judged by. For payments.
         num_classes: Number of classes of a matrix; default the largest code plus one.
@@ -355,7 +356,7 @@ def rank_annotators(
     Reference: Dawid and Skene (1979) for the model; judging annotators by their peers is not in
     *Data Reliability Scoring*.
     """
-    if by not in list(QUESTIONS):
+    if by is not None and by not in list(QUESTIONS):
         raise ValueError(f"by: expected one of {', '.join(QUESTIONS)}, got {by!r}")
     answers = as_answers(answers, num_classes)
     beside = judge_beside(answers, y, gold, incentive=incentive)
@@ -363,7 +364,7 @@ def rank_annotators(
 
 
 def ranked_beside(
-    answers: Answers, beside: Beside, *, by: By = "log_score", confidence: float = 0.95
+    answers: Answers, beside: Beside, *, by: By | None = None, confidence: float = 0.95
 ) -> AnnotatorRanking:
     """:func:`rank_annotators`, of a crowd that is judged already."""
     crowd = beside.crowd
@@ -372,6 +373,7 @@ def ranked_beside(
     readings = _readings(crowd, z := normal_quantile(confidence))
     if (beside.known >= 0).any():
         readings["accuracy"] = gold_accuracies(beside, readings["accuracy"], z)
+    by = by or ("accuracy" if (answers.label == len(answers.classes)).any() else "log_score")
     chosen = readings[by]
     if np.isnan(chosen.value[judged]).all():
         raise ValueError(

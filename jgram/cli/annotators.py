@@ -82,12 +82,13 @@ class Judging:
     """Ranking"""
 
     by: Annotated[
-        By,
+        By | None,
         Option(
             help="Agreement with the others; share right if classes were as frequent; what is left "
             "of the truth; share right.",
+            show_default="log-score, accuracy with --abstain",
         ),
-    ] = By.LOG_SCORE
+    ] = None
     incentive: Annotated[
         bool,
         Option(
@@ -197,7 +198,7 @@ def _judged(
     from jgram.annotators.ranking import labels_beside, ranked_beside
 
     beside = judge_beside(given, y, gold, incentive=judging.incentive)
-    reading: Any = judging.by.value.replace("-", "_")
+    reading: Any = judging.by and judging.by.value.replace("-", "_")
     found = ranked_beside(given, beside, by=reading, confidence=confidence)
     if not labels:
         return found, None
