@@ -13,10 +13,9 @@ __all__ = ["find_encoding", "open_bytes"]
 _UTF_8 = "utf-8-sig"
 _MARKS = {b"\xff\xfe\0\0": "utf-32", b"\0\0\xfe\xff": "utf-32", b"\xff\xfe": "utf-16",
           b"\xfe\xff": "utf-16"}  # fmt: skip
-_USUAL = "cp1252"  # of spreadsheets in the West, where another reads the file as well
-_POSSIBLE = [
-    _USUAL, "cp1250", "cp1251", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257", "cp1258", "cp932",
-    "gb18030", "big5", "cp949", "koi8_r", "mac_roman", "utf_16_le", "utf_16_be",
+_POSSIBLE = [  # of spreadsheets, the most usual first
+    "cp1252", "cp1250", "cp1251", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257", "cp1258",
+    "cp932", "gb18030", "big5", "cp949", "koi8_r", "mac_roman", "utf_16_le", "utf_16_be",
 ]  # fmt: skip
 _BLOCK, _SAMPLE = 1 << 20, 1 << 16
 
@@ -104,13 +103,17 @@ def _guessed(source: Path | bytes) -> str | None:
     if 2 * whole > len(sample) or not found:
         return None
     first = found[0].chaos, found[0].coherence
-    best = min((one for one in found if (one.chaos, one.coherence) == first), key=_unlikely)
-    return _USUAL if _USUAL in best.could_be_from_charset else codecs.lookup(best.encoding).name
+    best = min(_unlikely(one) for one in found if (one.chaos, one.coherence) == first)
+    return codecs.lookup(_POSSIBLE[best[1]]).name
 
 
-def _unlikely(found: Any) -> tuple[int, bool]:
-    """By what encodings differ that are alike to charset-normalizer: signs among letters, usage."""
+def _unlikely(found: Any) -> tuple[int, int]:
+    """By what encodings differ that are alike to charset-normalizer: signs at letters, usage."""
     text = str(found)
     beside = zip(f" {text}", text, f"{text[1:]} ", strict=False)
-    signs = sum(not (x.isascii() or x.isalpha()) and (a + b).isalpha() for a, x, b in beside)
-    return signs, _USUAL not in found.could_be_from_charset
+    signs = sum(
+        not (x.isascii() or x.isalpha()) and (a.isalpha() or b.isalpha()) for a, x, b in beside
+    )
+    return signs, min(
+        map(_POSSIBLE.index, {found.encoding, *found.could_be_from_charset} & {*_POSSIBLE})
+    )
