@@ -218,10 +218,8 @@ def bind(
     found += [leak_finding(*leak) for leak in (find_leaks(plain, y) if y is not None else ())]
     alone = numbers is None and intake.block_length == 1
     by = {name: cut(column.take(rows)) for name, column in slicing.items()}
-    every = {name: (labels, len(names)) for name, labels in codes.items()}
-    every |= {} if known is None else {_GOLD: (known, len(names))}
-    every |= {f"by {name}": (place, len(words)) for name, (words, place) in by.items()}
-    kept = _distinct(every, chosen) if alone else None
+    every = [*codes.values(), *([] if known is None else [known])]
+    kept = _distinct(every, len(names), by, chosen) if alone else None
     if kept is not None:
         frequencies = np.bincount(kept.place, frequencies).astype(np.float64)
         codes = {name: labels[kept.first] for name, labels in codes.items()}
@@ -526,14 +524,17 @@ def with_features(bound: Bound, num_features: int) -> Bound:
         return replace(bound, observed=observed, description=description)
 
 
-def _distinct(codes: Mapping[str, tuple[Any, int]], chosen: _Chosen) -> Fold | None:
+def _distinct(
+    labels: Sequence[Any], num_classes: int, by: Mapping[str, Any], chosen: _Chosen
+) -> Fold | None:
     """Distinct records of categories that repeat; ``None`` where there is nothing to fold."""
     n, outcomes = len(chosen.values), chosen.values
     delta = chosen.kernel == "delta" or isinstance(chosen.kernel, Delta)
-    if n < FOLDED or not delta or any(labels.ndim > 1 for labels, _ in codes.values()):
+    if n < FOLDED or not delta or any(one.ndim > 1 for one in labels):
         return None
-    every = [(outcomes, int(outcomes.max()) + 1), *codes.values()]
-    kept = representatives(*zip(*every, strict=True))
+    sizes = [int(outcomes.max()) + 1, *[num_classes] * len(labels)]
+    codes = [outcomes, *labels, *(place for _, place in by.values())]
+    kept = representatives(codes, [*sizes, *(len(words) for words, _ in by.values())])
     return kept if 2 * len(kept.first) <= n else None
 
 

@@ -138,7 +138,6 @@ def intervals_figure(
     _limit(axes, [x for x in values if x is not None and np.isfinite(x)], intervals, ends)
     axes.set_ylim(-0.4, len(shown) - 0.3)
     axes.set_yticks([])
-    axes.locator_params(axis="x", nbins=5)
     axes.grid(axis="x", color=SOFT, alpha=0.35, lw=0.8)
     _finish(axes, title)
     if percent:

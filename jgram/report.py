@@ -328,7 +328,7 @@ class PairComparison(Shown):
             observations, overturns the order; ``None`` where not separated, or none does.
         readings: What every kind of evidence says alone, where there are several.
         taken: Beside the report that is ranked first, which class is taken for which, most records
-            first, and then where both say the same; nothing of soft reports.
+            first, and then where both say the same; soft reports by their most likely class.
     """
 
     SCHEMA: ClassVar[str] = "jgram/pair/1"
@@ -1422,7 +1422,7 @@ def _taken(bound: Bound, pair: PairComparison) -> tuple[Taken, ...]:
     """Which class is taken for which between two reports, as they were given."""
     one, two = bound.reports[pair.better], bound.reports[pair.worse]
     if one.ndim > 1:
-        return ()
+        one, two = (np.where(x.any(axis=1), x.argmax(axis=1), -1) for x in (one, two))
     both, d = (one >= 0) & (two >= 0), len(bound.classes)
     w = None if bound.weights is None else bound.weights[both]
     counts = np.bincount(one[both].astype(np.int64) * d + two[both], w, d * d).reshape(d, d)

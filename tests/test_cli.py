@@ -193,8 +193,8 @@ def test_rank_by_numbers(jgram, kernel):
     if kernel == "linear":
         line = line.replace("level", "level --observation rain --observation flat")
     result = jgram(line + (f" --kernel {kernel}" if kernel else ""))
-    assert result.exit_code == 0, result.stderr
     record = strict(result.stdout)
+    assert result.exit_code == (0 if record["told"] else 3), result.stderr
     assert [report["name"] for report in record["reports"]] == ["good", "bad"]
     expected = {"rbf": "rbf(bandwidth=", "linear": "linear", "": "rbf of 2 views of the table"}[
         kernel
@@ -858,6 +858,26 @@ def test_a_missing_extra_is_one_line(folder):
     )
     assert done.returncode == 2
     assert done.stderr == "jgram: the command needs typer: pip install 'jgram[cli]'\n"
+
+
+@pytest.mark.thorough
+def test_the_shell_alone_ranks_a_csv_file(folder):
+    """What jgram[shell] has: neither frames, nor Arrow, nor pictures."""
+    absent = ("pandas", "pyarrow", "narwhals", "matplotlib", "sklearn", "openpyxl")
+    code = f"import sys; sys.modules |= dict.fromkeys({absent!r}); import jgram.cli as c; c.main()"
+    line = "rank visits.csv --report good --report bad --observation symptom --by symptom"
+    done = run_python(["-c", code, *line.split()], folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "good is the most reliable" in done.stdout
+    done = run_python(["-c", code, *line.split(), "--html", "page.html"], folder)
+    assert done.stderr == "jgram: --html takes matplotlib: pip install 'jgram[cli]'\n"
+
+
+def test_advice_is_the_shells(jgram, folder):
+    (folder / "same.csv").write_text("a,b,y\n" + "x,x,1\n" * 9)
+    result = jgram("rank same.csv --report a --report b --observation y --kernel delta")
+    assert result.exit_code == 2
+    assert result.stderr.endswith("list all possible labels in --classes\n")
 
 
 def run_python(arguments: list[str], folder: Path) -> subprocess.CompletedProcess:

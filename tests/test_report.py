@@ -594,3 +594,15 @@ def test_an_order_in_doubt_is_not_told():
     doubted = replace(found, doubts=("shared errors",))
     assert (found.told, doubted.told, doubted.separated) == (True, False, True)
     assert re.search("Label 40 .*differ", doubted.conclusion)
+
+
+def test_a_ranking_tells_what_its_conclusion_tells():
+    ranking = rank_reports({"a": GOOD, "b": BAD}, LEVEL)
+    (pair,) = ranking.pairs
+    sure = replace(ranking, pairs=(replace(pair, separated=True, doubts=()),))
+    doubted = (replace(pair, separated=True, doubts=("shared errors",)),)
+    doubtful = replace(ranking, pairs=doubted, most_reliable=("a", "b"))
+    neither = replace(ranking, pairs=(replace(pair, separated=False),))
+    assert [one.told for one in (sure, doubtful, neither)] == [True, False, False]
+    assert "in doubt" in doubtful.conclusion
+    assert "cannot tell" in neither.conclusion
