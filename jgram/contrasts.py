@@ -64,6 +64,7 @@ __all__ = [
     "payoffs_alone",
     "payoffs_of_pairs",
     "products",
+    "scores",
 ]
 
 ENTRIES = 1 << 13  # of the kernel that are looked up at a time
@@ -597,6 +598,26 @@ def payoffs_alone(found: Products) -> Payoffs:
         :class:`Payoffs` with a leading axis of reports.
     """
     return payoffs_of_pairs(found, np.stack([np.arange(len(found.z))] * 2, axis=1))
+
+
+@jax.jit
+def scores(found: Products, reports: Int[ArrayLike, " s"]) -> Float[Array, "s n d"]:
+    """``h`` of every record, the record or its group left out, by the scorers of some reports.
+
+    Args:
+        found: From :func:`products`.
+        reports: The reports, by number, each of which makes a scorer.
+    """
+    with jax.default_matmul_precision("highest"):
+        chosen = jnp.asarray(reports)[:, None]
+        margins = found.margins(_mean, chosen)
+        scorers = _scorers(found, margins, _second(found, margins, chosen))
+
+        def one(each: Any) -> Array:
+            margins, scorer, chosen = each
+            return _score(found.groups, scorer, _records(found, margins, _mean, chosen))
+
+        return jax.lax.map(one, (margins, scorers, chosen))
 
 
 def scorer_of(scorer: Scorer) -> Array:

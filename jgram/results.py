@@ -21,6 +21,7 @@ from jgram.annotators import AnnotatorRanking, InferredLabels
 from jgram.check import Check
 from jgram.drift import Baseline, Drift
 from jgram.issues import CellIssues, ClassSummary, LabelIssues
+from jgram.payments import Payments
 from jgram.plan import Plan
 from jgram.report import PairComparison, Ranking, ScoreReport
 from jgram.sequential import SequentialRanking
@@ -41,6 +42,7 @@ _CLASSES: dict[str, Any] = {
         Baseline,
         Drift,
         Check,
+        Payments,
         Plan,
         SequentialRanking,
         Slices,
