@@ -349,7 +349,7 @@ def quality(seed: Any, effort: str, bias: bool) -> dict[str, float]:
         one = semester(rng, effort, bias=bias, clusters=name == "determinant")
         paid = mechanism(one, rng)
         told = effort == "binary"
-        value = auc(paid, one.effort == 1) if told else kendalltau(one.effort, paid)[0]
+        value = auc(paid, one.effort == 1) if told else tuple(kendalltau(one.effort, paid))[0]
         found[name] = float(np.nan_to_num(value))
     return found
 

@@ -2,19 +2,22 @@
 
 A label ``z`` of record ``n`` by report ``l`` earns what the other records say of it through a
 scorer ``h`` that the *other* reports make (jgram/contrasts.py), less what such labels earn on all
-the records that ``l`` labels, and less what the others' labels ``v`` of this record would earn:
+the records that ``l`` labels, over what the others' labels ``v`` earn there on average, ``w``; and
+less what those of this record earn beyond that:
 
-    earned[l, n]   =  (h_n - mean_m h_m) . z - r (h_n - mean h) . v_n          (about its mean)
-    payment[l, n]  =  rate (earned[l, n] - least)       rate = budget / sum(earned - least)
+    earned[l, n]   =  ((h_n - mean_m h_m) . z - r (h_n . v_n - mean_m h_m . v_m)) / w_l
+    payment[l, n]  =  rate (earned[l, n] - least_l) / (1 - least_l)
 
-``r`` is the slope of the first term on the second: records on which everybody is paid much count
-no more. No report has a part in its own ``h`` and ``v``: what a label earns depends on no other
-label of its report, but for ``r`` and the rate. Labels that know nothing earn 0 on average, and so
-does any constant. Where the others confuse the classes by ``Q``, and share with the observations
-nothing but the truth, naming ``c`` where ``x`` is true earns ``Q^-1[c, x] / share(x)`` in large
-samples, but for what does not depend on ``c``: the truth earns most where each class is named
-rightly in more than half of its records (``Q`` is then dominated by its diagonal, and so is every
-column of its inverse). Others who merge two classes pay for merging them.
+so that 1 is what the others earn and 0 what labels earn that know nothing, or always say the same;
+``r`` is the slope of the one on the other, over all reports: records that pay everybody much count
+no more. ``least_l`` is the least that a label could earn there, ``rate`` what spends the budget.
+
+No report has a part in its own ``h``, ``v``, ``w`` and ``least``: what a label earns depends on no
+other label of its report, but for ``r``. Where the others confuse the classes by ``Q``, and share
+with the observations nothing but the truth, naming ``c`` where ``x`` is true earns ``Q^-1[c, x] /
+share(x)`` in large samples, but for what does not depend on ``c``: the truth earns most where each
+class is named rightly in more than half of its records (``Q`` is then dominated by its diagonal,
+and so is every column of its inverse). Others who merge two classes pay for merging them.
 
 Without observations, ``y`` is what the other reports say of the record, on average.
 """
@@ -30,8 +33,8 @@ import numpy as np
 
 import jgram.display as display
 from jgram.arrays import Float, float64
-from jgram.binding import AS_GIVEN, Intake, bind
-from jgram.comparisons import mean_covariance, normal_quantile
+from jgram.binding import AS_GIVEN, Bound, Intake, bind
+from jgram.comparisons import ESTIMABLE, mean_covariance, normal_quantile
 from jgram.contrasts import Products, products, scores
 from jgram.data.columns import named_columns
 from jgram.display import Field, Line, Shown, Table, View
@@ -55,7 +58,8 @@ class PaidReport:
         payment: In all.
         interval: Where the payment of as many labels like these lies, the rate held.
         num_records: Labels that it has.
-        a_label: Mean payment of a label; labels that know nothing are paid :attr:`Payments.noise`.
+        a_label: Mean payment of a label.
+        noise: What labels that know nothing would be paid, each, on average.
     """
 
     name: str
@@ -63,6 +67,7 @@ class PaidReport:
     interval: tuple[float, float]
     num_records: int
     a_label: float
+    noise: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +79,6 @@ class Payments(Shown):
         payments: ``[k, n]``, of every label; 0 where there is none.
         rows: Of the input, ``[n]``.
         budget: What the payments add up to.
-        noise: What labels that know nothing are paid on average, each.
         most: What no label of these records could have been paid more than.
         num_classes: ``d``.
         confidence: Level of each interval.
@@ -86,7 +90,6 @@ class Payments(Shown):
     payments: np.ndarray = field(repr=False, metadata={"dtype": "float64", "ndim": 2})
     rows: np.ndarray = field(repr=False, metadata={"dtype": "int64"})
     budget: float
-    noise: float
     most: float
     num_classes: int
     confidence: float
@@ -97,7 +100,7 @@ class Payments(Shown):
         """Who is paid most a label, and who no more than noise."""
         best = max(self.reports, key=attrgetter("a_label"))
         idle = [one.name for one in self.reports
-                if one.interval[0] <= self.noise * one.num_records]  # fmt: skip
+                if one.interval[0] <= one.noise * one.num_records]  # fmt: skip
         verb = "is" if len(idle) == 1 else "are"
         said = f"; {', '.join(idle)} {verb} not told from labels that know nothing" if idle else ""
         return f"{best.name} is paid most a label{said}."
@@ -111,12 +114,12 @@ class Payments(Shown):
                   ("payment", "payment_low", "payment_high")),
             Field("labels", attrgetter("num_records"), keys=("num_records",)),
             Field("paid a label", attrgetter("a_label"), "{:,.4g}".format, ("a_label",)),
+            Field("one that\nknows nothing", attrgetter("noise"), "{:,.4g}".format, ("noise",)),
         ]  # fmt: skip
         return [
             *display.judged(len(self.rows), self.num_classes, self.observations, source),
             Table("Every report", self.reports, fields),
-            Line(f"a label is paid from 0 to {self.most:,.4g}, one that knows nothing "
-                 f"{self.noise:,.4g} on average; {self.budget:,.2f} in all", "aside"),
+            Line(f"a label is paid from 0 to {self.most:,.4g}; {self.budget:,.2f} in all", "aside"),
             Line(self.conclusion, "conclusion"),
         ]  # fmt: skip
 
@@ -138,7 +141,7 @@ def pay(
     kernel: Kernel | str | None = None,
     intake: Intake = AS_GIVEN,
     *,
-    budget: float,
+    budget: float | int,
     confidence: float = 0.95,
     **options: Any,
 ) -> Payments:
@@ -170,39 +173,51 @@ def pay(
         >>> paid.reports[0].payment > paid.reports[1].payment, round(float(paid.payments.sum()))
         (True, 100)
     """
-    if not (isinstance(budget, int | float) and isfinite(budget) and budget > 0):
-        raise ValueError(f"budget: expected an amount above 0, got {budget}")
-    quantile = normal_quantile(confidence)
     intake = replace(intake, **options)
-    if intake.weights is not None or intake.block_length != 1:
-        raise ValueError("expected no weights= and no block_length=: a payment is for one label")
     given = named_columns(reports, "reports")
-    if len(given) < 2:
-        raise ValueError(f"expected two reports or more to pay by one another, got {len(given)}")
+    _refuse(given, intake, budget)
     bound = bind(given, y, kernel, replace(intake, block_length=None))  # which folds no records
     labels = np.stack([*bound.reports.values()])
     if labels.ndim > 2:
         raise ValueError("expected labels to pay for, got soft reports")
     z = np.eye(len(bound.classes) + 1)[labels][..., :-1]
-    there = labels >= 0
-    each = rewards(z, None if y is None else bound.observed, bound.groups)
-    least, best = float(each[there].min()), float(each[there].max())
-    if not best - least > 1e-9:
-        raise ValueError(
-            "expected labels that the other reports and the observations tell apart, got none: "
-            "there is nothing to pay by"
-        )
-    beyond = np.where(there, np.sum(each * z, axis=2) - least, 0.0)
-    rate = float(budget) / float(beyond.sum())
-    paid = [
-        _paid(
-            name, rate * row[rows], quantile, None if bound.groups is None else bound.groups[rows]
-        )
-        for name, row, rows in zip(bound.reports, beyond, there, strict=True)
-    ]
+    earned = rewards(z, None if y is None else bound.observed, bound.groups)
+    return _scaled(bound, z, earned, float(budget), confidence)
+
+
+def _refuse(reports: Mapping[str, Any], intake: Intake, budget: Any) -> None:
+    if not (isinstance(budget, int | float) and isfinite(budget) and budget > 0):
+        raise ValueError(f"budget: expected an amount above 0, got {budget}")
+    if intake.weights is not None or intake.block_length != 1:
+        raise ValueError("expected no weights= and no block_length=: a payment is for one label")
+    if len(reports) < 2:
+        raise ValueError(f"expected two reports or more to pay by one another, got {len(reports)}")
+
+
+def _scaled(
+    bound: Bound, z: np.ndarray, each: np.ndarray, budget: float, confidence: float
+) -> Payments:
+    """What labels ``z`` are paid, by what labels of each class would earn ``[k, n, d]``."""
+    quantile, there = normal_quantile(confidence), np.asarray(z.any(axis=2))
+    least, best = (
+        np.array([pick(own[rows]) for own, rows in zip(each, there, strict=True)])
+        for pick in (np.min, np.max)
+    )
+    scale = 1 - least
+    beyond = (np.sum(each * z, axis=2) - least[:, None]) / scale[:, None] * there
+    rate = budget / float(beyond.sum())
+    paid = []
+    for name, own, rows, noise in zip(bound.reports, beyond, there, -least / scale, strict=True):
+        payments = rate * own[rows]
+        n, mean = len(payments), float(payments.mean())
+        groups = None if bound.groups is None else bound.groups[rows]
+        variance = mean_covariance((payments - mean)[None], np.ones(n), groups)[0, 0]
+        low, high = (n * (mean + sign * quantile * float(variance) ** 0.5) for sign in (-1, 1))
+        paid.append(PaidReport(name, n * mean, (low, high), n, mean, rate * float(noise)))
+    most = rate * float(np.max((best - least) / scale))
     return Payments(
-        tuple(paid), rate * beyond, bound.rows, float(budget), -rate * least, rate * (best - least),
-        len(bound.classes), confidence, bound.description,
+        tuple(paid), rate * beyond, bound.rows, budget, most, len(bound.classes), confidence,
+        bound.description,
     )  # fmt: skip
 
 
@@ -217,12 +232,13 @@ def rewards(
         groups: Group of each record, left out as a whole.
 
     Raises:
-        ValueError: Fewer than two classes; fewer than three reports without observations.
+        ValueError: Fewer than two classes; fewer than three reports without observations; others
+            that are not told from noise.
     """
     k, _, d = z.shape
     if d < 2:
         raise ValueError("expected two classes or more, got one: list all in classes=")
-    there = z.any(axis=2)
+    there = np.asarray(z.any(axis=2))
     rest = z.sum(axis=0) - z
     rest /= np.maximum(there.sum(axis=0) - there, 1)[..., None]
     with float64():
@@ -235,25 +251,26 @@ def rewards(
                 "observe something that depends on the truth, y="
             )
         else:
-            h = np.concatenate([np.asarray(scores(_seen(part, groups), [0])) for part in rest])
+            h = np.concatenate(
+                [np.asarray(scores(_seen(part, groups), np.zeros(1, int))) for part in rest]
+            )
     about = there[..., None] / np.maximum(there.sum(axis=1), 1)[:, None, None]
     h = h - np.sum(about * h, axis=1, keepdims=True)
     known = rest.any(axis=2)
     usual = np.sum(h * rest, axis=2)
     mean = np.sum(known * usual, axis=1) / np.maximum(known.sum(axis=1), 1)
     usual = np.where(known, usual - mean[:, None], 0.0)
+    spread = np.sqrt(np.sum(usual**2, axis=1)) / np.maximum(known.sum(axis=1), 1)
+    if np.any(mean <= np.maximum(ESTIMABLE * spread, 1e-9)):
+        raise ValueError(
+            "expected other reports to pay each report by that are told from noise, by "
+            f"{ESTIMABLE:g} standard errors or more: collect more records or reports"
+        )
     own = np.where(there, np.sum(h * z, axis=2), 0.0)
     slope = np.sum(own * usual) / max(float(np.sum(there * usual**2)), 1e-300)
-    return h - slope * usual[..., None]
+    return (h - slope * usual[..., None]) / mean[:, None, None]
 
 
 def _seen(rest: np.ndarray, groups: Any) -> Products:
     """The kernel pass of what the other reports say, observed through what they say."""
     return products(Features(jnp.asarray(rest), Linear()), rest[None], groups=groups)
-
-
-def _paid(name: str, payments: np.ndarray, quantile: float, groups: Any) -> PaidReport:
-    n, mean = len(payments), float(payments.mean())
-    variance = mean_covariance((payments - mean)[None], np.ones(n), groups)[0, 0]
-    half = quantile * n * float(variance) ** 0.5
-    return PaidReport(name, n * mean, (n * mean - half, n * mean + half), n, mean)

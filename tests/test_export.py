@@ -185,8 +185,8 @@ PUBLIC = (
 # Modules and functions that run eagerly, or compile nothing but the above.
 EAGER = {
     "annotators", "arrays", "assumptions", "check", "comparisons", "drift", "evidence", "findings",
-    "gold", "noise", "plan", "ranks", "report", "sequential", "stratified", "table_kernel",
-    "uncertainty",
+    "gold", "noise", "payments", "plan", "ranks", "report", "sequential", "stratified",
+    "table_kernel", "uncertainty",
     "attack.ascend_policy", "attack.ascend_reports", "attack.flip_greedily",
     "attack.perturb_observations", "contrasts.payoffs_of_pairs",  # a front door
     "determinant.default_tolerance", "gram_matrix.init", "kernels.describe", "kernels.resolve",
@@ -197,7 +197,7 @@ EAGER = {
     "simulate.policies.merge_classes", "simulate.policies.mixed", "simulate.policies.uniform",
     "simulate.sweeps.sweep", "simulate.sweeps.sweep_records",
     "hosts", "ring",  # tests/test_ring.py exports the ring for eight devices
-    "contrasts.payoffs_alone", "simclr.train.embed_path", "simclr.train.train_path",
+    "contrasts.payoffs_alone", "contrasts.scores", "simclr.train.embed_path", "simclr.train.train_path",
     "approximation", "streams", "kernels.mixture_features",
 }  # fmt: skip
 
@@ -280,6 +280,7 @@ def front_doors(directory):
     posterior.item_weights(np.zeros(2, np.int32), items=1, correlation=0.5)
     found = contrasts.products(RBF, REPORTS, **CLASSES)
     contrasts.payoffs_of_pairs(found, jnp.array([[0, 1]]))
+    contrasts.scores(found, jnp.array([0]))
     transitions = jnp.stack([policies.mix(policies.uniform(D), p) for p in (0.0, 0.5)])
     counts = jnp.full((D, 4), 900)
     simulate.sweep(KEY, counts, transitions, {"log": simulate.table_log_score}, trials=2)

@@ -238,6 +238,7 @@ def test_what_is_not_json_is_refused(tmp_path):
         "check",
         "demo",
         "drift",
+        "payments",
         "plan",
         "sequential",
         "slices",
