@@ -349,7 +349,8 @@ def quality(seed: Any, effort: str, bias: bool) -> dict[str, float]:
         one = semester(rng, effort, bias=bias, clusters=name == "determinant")
         paid = mechanism(one, rng)
         told = effort == "binary"
-        value = auc(paid, one.effort == 1) if told else tuple(kendalltau(one.effort, paid))[0]
+        tau: Any = kendalltau(one.effort, paid)
+        value = auc(paid, one.effort == 1) if told else tau.statistic
         found[name] = float(np.nan_to_num(value))
     return found
 
@@ -492,7 +493,8 @@ def summary(results: dict[str, Any]) -> tuple[list[tuple[str, str, str]], str]:
         ),
         (
             "ranks of 100 lost by lying, mean of six strategies",
-            f"{lost(results, model)[0]:.0f} ({model}), {lost(results, by_model)[0]:.0f} ({by_model})",
+            f"{lost(results, model)[0]:.0f} ({model}), "
+            f"{lost(results, by_model)[0]:.0f} ({by_model})",
             f"{lost(results, ours)[0]:.0f}",
         ),
         (

@@ -197,8 +197,8 @@ EAGER = {
     "simulate.policies.merge_classes", "simulate.policies.mixed", "simulate.policies.uniform",
     "simulate.sweeps.sweep", "simulate.sweeps.sweep_records",
     "hosts", "ring",  # tests/test_ring.py exports the ring for eight devices
-    "contrasts.payoffs_alone", "contrasts.scores", "simclr.train.embed_path", "simclr.train.train_path",
-    "approximation", "streams", "kernels.mixture_features",
+    "contrasts.payoffs_alone", "contrasts.scores", "simclr.train.embed_path",
+    "simclr.train.train_path", "approximation", "streams", "kernels.mixture_features",
 }  # fmt: skip
 
 
