@@ -147,6 +147,20 @@ class Baseline:
         with float64():
             return np.asarray(kernel.features(points)) - self.mean
 
+    def seen(self, columns: Mapping[Any, Column]) -> np.ndarray:
+        """:meth:`features` ``[n, m]`` of columns of observations."""
+        n = len(columns[self.columns[0].name])
+        points = [one.apply(columns[one.name], np.ones(n))[0] for one in self.columns]
+        return self.features(np.column_stack(points))
+
+    def codes(self, name: str, given: Column) -> tuple[np.ndarray, np.ndarray]:
+        """Classes by number, -1 for another or none, and where there is a label."""
+        if name in self.edges:
+            given = _binned(given, self.edges[name])
+        place = {label: i for i, label in enumerate(self.classes)}
+        level = np.array([*(place.get(str(value), -1) for value in given.factors[0]), -1])
+        return level[given.codes], given.present
+
     def paid(self, away: np.ndarray, report: str, codes: np.ndarray) -> np.ndarray:
         """Payoffs ``[n]`` of labels by code, -1 for a class that the baseline does not know."""
         d = len(self.classes)
@@ -292,6 +306,7 @@ def fit_baseline(
     groups: Any = None,
     bins: int | None = None,
     kinds: Mapping[str, ColumnKind] | None = None,
+    num_features: int = _FEATURES,
 ) -> Baseline:
     """What later nights are measured by: bins, bandwidths, the scorer, and what reports earn.
 
@@ -303,6 +318,7 @@ def fit_baseline(
         groups: Group of each record: groups are sampled as a whole.
         bins: Quantile bins of reports that are numbers.
         kinds: ``"number"``, ``"category"`` or ``"ignore"`` by column.
+        num_features: Random features that stand for the kernel.
 
     Returns:
         A :class:`Baseline`.
@@ -337,7 +353,7 @@ def fit_baseline(
     frozen.sort(key=lambda one: not one.values)  # blocks behind the columns of the table
     points = np.column_stack([one.apply(columns[one.name], w)[0] for one in frozen])
     width = sum(len(one.absent) for one in frozen if one.values)
-    kernel = TableKernel.of(points, width).random_features(jax.random.key(0), _FEATURES)
+    kernel = TableKernel.of(points, width).random_features(jax.random.key(0), num_features)
     z = _filled(np.stack([*encoded.codes.values()]), len(encoded.classes))
     kept = w * z[0].any(axis=1)
     with float64():
@@ -413,7 +429,7 @@ def measure_drift(
     quantile = normal_quantile(1 - (1 - confidence) / k)
     found, tails = [], []
     for name, (before, variance, _) in baseline.earned.items():
-        codes, present = _codes(baseline, name, read(named[name], name))
+        codes, present = baseline.codes(name, read(named[name], name))
         now, new, size = _mean(baseline.paid(away, name, codes), w * present, groups)
         with float64():
             share = retention(np.array([before, now]), np.diag([variance, new]), quantile)
@@ -504,15 +520,6 @@ def _binned(given: Column, edges: Sequence[float]) -> Column:
     codes = np.full(len(given), -1)
     codes[given.present] = np.searchsorted(edges, _measured(given), side="left")
     return Column.of_codes(given.name, list(range(len(edges) + 1)), codes)
-
-
-def _codes(baseline: Baseline, name: str, given: Column) -> tuple[np.ndarray, np.ndarray]:
-    """Classes of the baseline by number, -1 for another or none, and where there is a label."""
-    if name in baseline.edges:
-        given = _binned(given, baseline.edges[name])
-    place = {label: i for i, label in enumerate(baseline.classes)}
-    level = np.array([*(place.get(str(value), -1) for value in given.factors[0]), -1])
-    return level[given.codes], given.present
 
 
 def _filled(codes: np.ndarray, d: int) -> np.ndarray:

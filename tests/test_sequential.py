@@ -1,10 +1,14 @@
 """Verdicts at any time: looking often costs nothing, and a stream is its sums."""
 
+import io
+from types import SimpleNamespace
+
 import jax
 import numpy as np
 import pytest
 
 from jgram import rank_reports, sequential
+from jgram.cli import main
 from jgram.kernels import RandomFeatures
 from jgram.plan import plan
 from tests.refusals import refused
@@ -107,3 +111,69 @@ def test_plans_that_cannot_be():
     assert "30 records" in refused(plan, few)
     found = plan(pilot)
     assert f"{found.total:,} records in all" in str(found)
+
+
+# As the command watches it --------------------------------------------------------------------
+
+
+def lines(seed, shares, n):
+    """The lines of a CSV file of two reports and an observation."""
+    rng = np.random.default_rng(seed)
+    x = rng.integers(0, 3, n)
+    said = [np.where(rng.random(n) < e, (x + 1) % 3, x) for e in shares]
+    y = 2 * x + rng.normal(size=n)
+    return [f"{a},{b},{c:.3f}\n" for a, b, c in zip(*said, y, strict=True)]
+
+
+HEAD = "ann,bob,crp\n"
+WATCHED = ["--report", "ann", "--report", "bob", "--observation", "crp", "--watch"]
+
+
+def watch(capsys, source, *more):
+    with pytest.raises(SystemExit) as ended:
+        main(["rank", str(source), *WATCHED, *map(str, more)])
+    return ended.value.code or 0, capsys.readouterr()
+
+
+def test_a_file_that_grows_is_watched_and_resumed(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("jgram.cli.process.prepare_process", lambda: None)
+    rows, path, kept = lines(0, (0.1, 0.4), 900), tmp_path / "in.csv", tmp_path / "kept"
+    path.write_text(HEAD + "".join(rows[:120]) + rows[120][:4])  # a line half written
+    code, shown = watch(capsys, path, "--checkpoint", kept, "--patience", 0)
+    assert code == 3
+    assert shown.err.startswith("88 records, evidence")  # the first 32 pay the others
+    with path.open("a") as file:
+        file.write(rows[120][4:] + "".join(rows[121:]))
+    code, shown = watch(capsys, path, "--checkpoint", kept, "--patience", 0)
+    assert code == 0
+    assert "ann is the most reliable." in shown.out
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(path.read_bytes())))
+    _, whole = watch(capsys, "-")
+    assert (
+        whole.out.splitlines()[0]
+        == shown.out.splitlines()[0]
+        == (
+            "868 records, 95% at all times together"  # in one piece or two
+        )
+    )
+    code, shown = watch(capsys, path, "--checkpoint", kept, "--patience", 0)
+    assert (code, shown.err) == (0, "")  # told already: nothing is read
+    assert "that of ann, bob, crp" in watch(capsys, tmp_path, "--checkpoint", kept)[1].err
+
+
+def test_a_folder_is_watched_and_what_it_cannot_take_is_said(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("jgram.cli.process.prepare_process", lambda: None)
+    rows, folder = lines(1, (0.3, 0.3), 200), tmp_path / "in"
+    folder.mkdir()
+    few = watch(capsys, folder, "--patience", 0)[1].err
+    assert "expected 100 records or more to begin with, got 0" in few
+    (folder / "a.csv").write_text(HEAD + "".join(rows[:60]))
+    (folder / "b.csv").write_text(HEAD + "".join(rows[60:]))
+    code, shown = watch(capsys, folder, "--patience", 0)
+    assert code == 3
+    assert "No order is told" in shown.out
+    (folder / "c.csv").write_text(HEAD + "9,1,0.5\n")
+    assert "got '9': begin again with all possible labels" in watch(capsys, folder)[1].err
+    for option in (["--bins", 3], ["--order", "crp"], ["--missing", "drop"]):
+        assert f"{option[0]}: expected none with --watch" in watch(capsys, folder, *option)[1].err
+    assert "expected a folder, a .csv" in watch(capsys, tmp_path / "x.parquet")[1].err

@@ -70,6 +70,24 @@ def run(
         ),
     ] = None,
     counts_scale: CountsScale = False,
+    watch: Annotated[
+        bool,
+        Option(
+            "--watch",
+            help="Read records as they come, into the file or folder, or from standard input (-), "
+            "and stop once every order is told. --checkpoint keeps what was read.",
+            rich_help_panel="Streams",
+        ),
+    ] = False,
+    patience: Annotated[
+        float | None,
+        Option(
+            help="Seconds without new records after which --watch stops.",
+            min=0,
+            rich_help_panel="Streams",
+            show_default="never",
+        ),
+    ] = None,
 ) -> int:
     """Rank reports of the same records by reliability, and say which can be told apart.
 
@@ -94,6 +112,8 @@ def run(
 
         jgram rank employment.csv --report first --report final --observation taxes \\
           --difference --bins 4 --order month --block-length 12 --html ranking.html
+
+        jgram rank incoming/ --report ann --report bob --observation crp --watch --checkpoint kept/
     """
     if not report:
         return _list_columns(source, output)
@@ -106,6 +126,12 @@ def run(
         raise ValueError("expected --to-check, how many rows, with --out, the file for them")
     if gold and checked:
         raise ValueError("expected --gold, rows at random, or --checked, rows where reports differ")
+    if watch:
+        from jgram.cli.watch import watch_reports
+
+        if checked or to_check:
+            raise ValueError("--watch: expected neither --to-check nor --checked: rank the records")
+        return watch_reports(report, source, observed, inference, engine, output, gold, patience)
     with progress(f"ranking {len(report)} reports", quiet=output.quiet) as bar:
         from jgram.cli.read import Beside, ranked, read_for_judging
         from jgram.evidence import FEWEST_REPORTS
