@@ -357,13 +357,16 @@ def verdict(state: State, names: Sequence[str], *, confidence: float = 0.95) -> 
             share = retention(means, covariance, width)
         known = bool(share.estimable) and np.isfinite(share.upper)
         better, worse = [names[i], names[j]][way]
+        decided = bool(reached.max() >= 1)
+        most = 1.0 if decided else inf  # never against the bets that decide
+        low, high = min(float(share.lower), most), min(float(share.upper), most)
         found.append(
             SequentialPair(
                 better=better,
                 worse=worse,
-                decided=bool(reached.max() >= 1),
+                decided=decided,
                 keeps=float(share.ratio) if known else None,
-                keeps_interval=(float(share.lower), float(share.upper)) if known else None,
+                keeps_interval=(low, high) if known else None,
                 evidence=float(np.clip(reached.max(), 0.0, None)) if np.isfinite(reached.max())
                 else 0.0,
                 num_records=int(bets[p, 0]),
