@@ -149,8 +149,8 @@ def _after(watch: Watch, columns: Columns, reports: Sequence[str]) -> sequential
             label = columns[name].take(np.flatnonzero(present & (own < 0))[:1]).values[0]
             raise ValueError(
                 f"{name}: expected the classes that the stream began with, "
-                f"{listing(watch.baseline.classes)}, got {str(label)!r}: begin again with all possible "
-                "labels (--classes)"
+                f"{listing(watch.baseline.classes)}, got {str(label)!r}: begin again with all "
+                "possible labels (--classes)"
             )
         codes.append(own)
     return sequential.update(watch.state, np.stack(codes), watch.baseline.seen(columns))
