@@ -32,7 +32,8 @@ from jgram.report import rank_reports
 STEP, LONGEST, FEATURES, LEVEL = 32, 1024, 64, 0.05
 NULLS = ("a third redrawn", "noise", "rare errors", "skewed classes", "one-sided errors")
 PEOPLES = (("aggregate", "random 1"), ("random 1", "worst"))
-STREAMS = ("4-dim, 3 balanced classes", "10-dim, classes .8/.15/.05, weak", "5 outcomes, 3 classes")
+WEAK = "10-dim, classes .8/.15/.05, weak"
+STREAMS = ("4-dim, 3 balanced classes", WEAK, "5 outcomes, 3 classes")
 
 
 def null(key: Any, shape: str) -> tuple[Any, Any, int]:
@@ -154,23 +155,26 @@ def words(name: Any) -> str:
 
 
 def run(*, smoke: bool, as_published: bool, seed: int) -> dict[str, Any]:
-    count = 4 if smoke else 200
+    streams = 4 if smoke else 200
     keys = jax.random.split(jax.random.key(seed), len(NULLS))
     alarms = {}
     for key, shape in zip(keys, track(NULLS, "nulls"), strict=True):
-        each = [null(one, shape) for one in jax.random.split(key, count)]
+        each = [null(one, shape) for one in jax.random.split(key, streams)]
         features = np.stack([seen(key, y) for _, y, _ in each])
         reports = np.stack([np.asarray(one) for one, _, _ in each])
-        alarms[shape] = proportion(watched(reports, features, each[0][2]) > 0, count)
+        alarms[shape] = proportion(watched(reports, features, each[0][2]) > 0, streams)
     there = not smoke and (DATA / "cifar10n" / "cifar10n_labels.npz").exists()
     names: list[Any] = [*(PEOPLES if there else ()), *STREAMS[: 1 if smoke else None]]
-    about = (2, 512) if smoke else (100, 3072)
+    count, longest = (2, 512) if smoke else (100, 3072)
     return {
-        "streams": count,
+        "streams": streams,
         "alarms": alarms,
-        "stops": [stops(name, seed, *about) for name in track(names, "stops")],
+        "stops": [
+            stops(name, seed, count, longest * (3 if name == WEAK else 1))
+            for name in track(names, "stops")
+        ],
         "plans": [
-            planned(name, seed, *((2, 2) if smoke else (11, 20)))
+            planned(name, seed, *((2, 2) if smoke else (31, 40)))
             for name in track([name for name in names if name != PEOPLES[0]], "plans")
         ],
     }

@@ -251,7 +251,7 @@ def _parsed(source: Input, text: str, names: Sequence[str]) -> Columns:
     with TemporaryDirectory() as folder:
         path = Path(folder, f"new{suffix}")
         path.write_text(text, encoding="utf-8")
-        return read_raw(replace(source, file=path), names)
+        return read_raw(source.of(path), names)
 
 
 def _joined(parts: Sequence[Columns]) -> Columns:
