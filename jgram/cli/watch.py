@@ -165,7 +165,7 @@ def _keep(path: Path, watch: Watch, about: Sequence[str]) -> None:
 
 
 def _resumed(path: Path, about: Sequence[str]) -> Watch:
-    with np.load(path) as kept:
+    with np.load(path, allow_pickle=False) as kept:
         before, place = json.loads(str(kept["read"]))
         if before != [*about]:
             raise ValueError(
