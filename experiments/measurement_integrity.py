@@ -447,15 +447,13 @@ def table_rows(results: dict[str, Any]) -> list[dict[str, Any]]:
 def plot(results: dict[str, Any], path: Any) -> None:
     figure, axes = panels(1, 2, width=5.0, height=4.2)
     told = results["quality"]["effort of two kinds, with bias"]
-    for name in MECHANISMS:
-        x, colour = lost(results, name), "C1" if name in OURS else "C0"
-        y = told[name]
-        axes[0, 0].errorbar(x[0], y["mean"], xerr=x[1], yerr=y["half"], fmt="o", color=colour)
-        left = x[0] > 12  # where there is room for the name
-        axes[0, 0].annotate(
-            name, (x[0], y["mean"]), fontsize=6, xytext=(-4 if left else 4, 4),
-            textcoords="offset points", ha="right" if left else "left",
-        )  # fmt: skip
+    for number, name in enumerate(MECHANISMS, 1):
+        x, y, colour = lost(results, name), told[name], "C1" if name in OURS else "C0"
+        axes[0, 0].errorbar(x[0], y["mean"], xerr=x[1], yerr=y["half"], fmt=".", color=colour,
+                            linewidth=0.8, label=f"{number} {name}")  # fmt: skip
+        axes[0, 0].annotate(f"{number}", (x[0], y["mean"]), fontsize=8, xytext=(3, 3),
+                            textcoords="offset points", color=colour)  # fmt: skip
+    axes[0, 0].legend(fontsize=6, loc=(0.01, 0.3), handlelength=0, markerscale=0)
     axes[0, 0].axvline(0, color="grey", linewidth=0.8)
     finish(axes[0, 0], "ranks lost by lying, mean of six strategies",
            "active told from passive graders (AUC)", "Measured well, and not lied to")  # fmt: skip
@@ -517,12 +515,12 @@ def summary(results: dict[str, Any]) -> tuple[list[tuple[str, str, str]], str]:
     classes = results["quality"]["effort of two kinds, with bias"][OURS[1]]["mean"]
     return numbers, verdict(
         "**No mechanism dominates ours**, grades read as numbers: it measures better than all that "
-        "know no prior, and a liar loses the most ranks by it. The squared error to a "
-        "model's truth with the prior measures better and pays four of six lies; pairing by the model's H² "
-        "measures better where nobody leans, and loses a liar half as much. No strategy pays who "
-        "alone follows it. Eleven grades read as classes are too many for 40 answers (AUC "
-        f"{classes:.2f}). The published gains by lying come out within {np.mean(gaps):.0f} ranks on "
-        "average.",
+        "know no prior, and a liar loses the most ranks by it. The squared error to a model's "
+        "truth, with the prior, measures better and pays four of six lies; pairing by the model's "
+        "H² measures better where nobody leans, and loses a liar half as much. No strategy pays "
+        "who alone follows it. Eleven grades read as classes are too many for 40 answers (AUC "
+        f"{classes:.2f}). The published gains by lying come out within {np.mean(gaps):.0f} ranks "
+        "on average.",
         not dominating(results),
         all(one[ours]["mean"] > one[name]["mean"] for one in told for name in NO_PRIOR),
         all(lost(results, ours)[0] > lost(results, name)[0] for name in MECHANISMS if name != ours),
