@@ -453,7 +453,7 @@ def plot(results: dict[str, Any], path: Any) -> None:
                             linewidth=0.8, label=f"{number} {name}")  # fmt: skip
         axes[0, 0].annotate(f"{number}", (x[0], y["mean"]), fontsize=8, xytext=(3, 3),
                             textcoords="offset points", color=colour)  # fmt: skip
-    axes[0, 0].legend(fontsize=6, loc=(0.01, 0.3), handlelength=0, markerscale=0)
+    axes[0, 0].legend(fontsize=6, loc=(0.01, 0.38), handlelength=0, markerscale=0)
     axes[0, 0].axvline(0, color="grey", linewidth=0.8)
     finish(axes[0, 0], "ranks lost by lying, mean of six strategies",
            "active told from passive graders (AUC)", "Measured well, and not lied to")  # fmt: skip
