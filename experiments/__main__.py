@@ -56,6 +56,7 @@ NAMES = (
     "rank_power",
     "table_recipes",
     "attacks",
+    "any_time",
     "measurement_integrity",
 )
 HERE = Path(__file__).parent

@@ -174,7 +174,7 @@ def run(*, smoke: bool, as_published: bool, seed: int) -> dict[str, Any]:
             for name in track(names, "stops")
         ],
         "plans": [
-            planned(name, seed, *((2, 2) if smoke else (31, 40)))
+            planned(name, seed, *((2, 2) if smoke else (11, 20)))
             for name in track([name for name in names if name != PEOPLES[0]], "plans")
         ],
     }
@@ -254,4 +254,15 @@ def summary(results: dict[str, Any]) -> tuple[list[tuple[str, str, str]], str]:
             f"{min(off):.2f} to {max(off):.2f}",
         ),
     ]
-    return numbers, verdict("", True)
+    people = [one["most"] / one["fixed"] for one in results["stops"] if "CIFAR" in one["name"]]
+    return numbers, verdict(
+        "**False alarms hold, in every shape**, also of unlike errors with equal means. In 80% of "
+        f"streams a verdict stands after {min(slow):.1f} to {max(slow):.1f} times the fixed number "
+        "of records: within twice it on people's labels, a little beyond where classes are skewed "
+        "or outcomes few. Pilots of 400 ask for the right number of people's labels, and for up to "
+        f"{max(off) - 1:.0%} too many of synthetic ones, by 11 pilots and 20 samples each, which "
+        "are a quarter off by chance.",
+        max(alarms) <= LEVEL,
+        bool(people) and max(people) < 2 < max(slow) < 2.5,
+        0.7 < min(off) < 1 < max(off) < 1.4,
+    )
