@@ -55,6 +55,7 @@ __all__ = [
     "bind_observations",
     "categories",
     "input_finding",
+    "kind_of_reports",
     "label_findings",
     "leak_finding",
     "with_features",
@@ -557,8 +558,7 @@ def _encode(
 ) -> EncodedReports:
     classes, num_classes = intake.classes, intake.num_classes
     soft = {name: column for name, column in columns.items() if column.is_block}
-    listed = classes is not None or num_classes is not None or intake.abstain is not None
-    kind = "categories" if listed and intake.report_kind == "auto" else intake.report_kind
+    kind = kind_of_reports(intake)
     if not soft and are_numbers(columns, kind):
         found = _number_matrices(columns, intake.missing, weights)
         return EncodedReports(found, NUMBERS, np.arange(len(next(iter(columns.values())))))
@@ -587,6 +587,13 @@ def _encode(
     }
     names = tuple(classes) if classes is not None else tuple(range(d))
     return EncodedReports(checked, names, np.arange(len(next(iter(columns.values())))))
+
+
+def kind_of_reports(intake: Intake) -> ReportKind:
+    """What reports are asked to be: those with listed classes are categories."""
+    asked = (intake.classes, intake.num_classes, intake.abstain)
+    listed = intake.report_kind == "auto" and any(one is not None for one in asked)
+    return "categories" if listed else intake.report_kind
 
 
 def _number_matrices(

@@ -20,6 +20,13 @@ is
     off_k = (1 / (d - 1) + min(share_k / (1 - share_k), 1)) / 2
     q_k ~ max(p_k - e off_k, p_k / 50)
     P   = e off_k (1 - q_k) / (e off_k (1 - q_k) + (1 - e) q_k)
+
+A report of numbers is judged by its normal scores ``u`` and their predictions ``p``: a right one
+lies around ``p`` (Student's law of 5 degrees, spread ``s``), a wrong one anywhere, as numbers do,
+
+    P = e N(u) / (e N(u) + (1 - e) t5((u - p) / s) / s)
+
+with ``e`` and ``s`` by maximum likelihood.
 """
 
 import math
@@ -38,17 +45,19 @@ from jgram.binding import (
     Intake,
     bind_observations,
     input_finding,
+    kind_of_reports,
     label_findings,
     leak_finding,
 )
 from jgram.counted import representatives
 from jgram.data import check_aligned, drop_missing, encode_reports, find_leaks
-from jgram.data.columns import read_table, take
-from jgram.data.labels import Missing
+from jgram.data.columns import Column, read, read_table, take
+from jgram.data.labels import EncodedReports, Missing
+from jgram.data.numbers import are_numbers, normal_scores
 from jgram.display import Field, Line, Shown, Table, View
 from jgram.findings import Finding
 from jgram.kernels import Kernel, describe
-from jgram.left_out import EXACT, predict_left_out
+from jgram.left_out import EXACT, predict_left_out, predict_numbers_left_out
 from jgram.observed import Codes, Observed
 from jgram.plots import curve_figure
 
@@ -57,6 +66,8 @@ if TYPE_CHECKING:
 
 __all__ = ["CellIssues", "ClassSummary", "LabelIssues", "cell_issues", "label_issues"]
 
+STUDENT = 8 / (3 * math.sqrt(5) * math.pi)  # density of Student's law of 5 degrees at 0
+FAR_OFF = 2.57  # spreads, which 5% of right numbers exceed
 SHARES = np.arange(1, 11) / 20  # of the surest predictions
 
 
@@ -104,6 +115,9 @@ class LabelIssues(Shown):
         classes: Names of the codes.
         observations: What the observations were taken for, in one line.
         findings: About the input.
+        report_kind: ``"categories"``, or ``"numbers"``: ``classes`` are the numbers that occur,
+            ``margin`` is less how many spreads a number is from its prediction, ``suggested`` the
+            number nearest to that, and ``number_by_all`` counts those beyond 2.57 spreads.
     """
 
     SCHEMA: ClassVar[str] = "jgram/issues/1"
@@ -122,6 +136,7 @@ class LabelIssues(Shown):
     classes: tuple[Any, ...]
     observations: str
     findings: tuple[Finding, ...]
+    report_kind: str = "categories"
 
     @property
     def num_records(self) -> int:
@@ -142,7 +157,9 @@ class LabelIssues(Shown):
         return self.order[audit_sample(len(self.order), count, seed)]
 
     def by_class(self) -> list[ClassSummary]:
-        """One summary a class, the class with the largest share of issues first."""
+        """One summary a class, the largest share of issues first; none of numbers."""
+        if self.report_kind == "numbers":
+            return []
         d, rows = len(self.classes), self.issues
         confusion = np.zeros((d, d), int)
         np.add.at(confusion, (self.labels[rows], self.suggested[rows]), 1)
@@ -209,8 +226,11 @@ class LabelIssues(Shown):
             ],
             long=True,
         )
-        head = display.judged(self.num_records, len(self.classes), self.observations, source)
-        return [*_head(self, head), classes, self.listing() if listing is None else listing]
+        numbers = self.report_kind == "numbers"
+        size = 0 if numbers else len(self.classes)
+        head = display.judged(self.num_records, size, self.observations, source)
+        listed = self.listing() if listing is None else listing
+        return [*_head(self, head), *([] if numbers else [classes]), listed]
 
     def plot(self) -> "Figure":
         """All records in the order of suspicion: a matplotlib figure."""
@@ -298,7 +318,9 @@ def label_issues(
     labels, wrong, n, rows = found["labels"], found["wrong"], len(order), bound.rows
     place = {int(row): i for i, row in enumerate(rows)} if checked else {}
     names = found["classes"]
-    known = _read_checks(checked or {}, place, bound.size, labels, names, bound.classes)
+    known = _read_checks(
+        checked or {}, place, bound.size, labels, names, bound.classes, bound.amounts
+    )
     interval = None
     if known:
         looked, bad = np.zeros((2, n), bool)
@@ -437,6 +459,8 @@ def _judge(
     bound: "_Bound", name: str, counts: np.ndarray | None = None
 ) -> tuple[dict[str, Any], np.ndarray]:
     """What all results hold of records, or of distinct ones with their counts, and their order."""
+    if bound.amounts:
+        return _judge_numbers(bound, name)
     present, labels = np.unique(bound.codes, return_inverse=True)
     classes = tuple(bound.classes[k] for k in present)
     rows = bound.rows if bound.numbers is None else bound.numbers[bound.rows]
@@ -464,6 +488,56 @@ def _judge(
     }, np.lexsort((margin, -wrong))
 
 
+def _judge_numbers(bound: "_Bound", name: str) -> tuple[dict[str, Any], np.ndarray]:
+    """:func:`_judge` of a report of numbers, whose classes are the numbers that occur."""
+    present, labels = np.unique(bound.codes, return_inverse=True)
+    n, classes = len(labels), tuple(bound.classes[k] for k in present)
+    if len(classes) < 2:
+        raise ValueError(f"{name}: expected numbers that differ, got {classes[0]:g} alone")
+    values = np.array(classes, float)[labels]
+    u = normal_scores(Column(name, values, np.ones(n, bool), rows=bound.rows))
+    levels = (
+        np.sort(u)[np.searchsorted(np.sort(labels), range(len(classes)))] - u.mean()
+    ) / u.std()
+    u = levels[labels]
+    with float64():
+        predicted, informative = predict_numbers_left_out(bound.observed, bound.columns, u)
+    wrong, spread = _far_off(u, predicted)
+    away, number = np.abs(u - predicted) / spread, round(float(wrong.sum())) * informative
+    said = f"about {number} of {n} numbers are wrong, by how far they are from their prediction"
+    suggested = np.searchsorted((levels[1:] + levels[:-1]) / 2, predicted)
+    return {
+        "name": name,
+        "wrong": wrong,
+        "margin": -away,
+        "suggested": suggested.astype(np.int32),
+        "labels": labels.astype(np.int32),
+        "number": number,
+        "number_by_all": int(np.sum(away > FAR_OFF)),
+        "informative": informative,
+        "conclusion": said if informative else _conclude(n, 0, 0, informative),
+        "classes": classes,
+        "observations": bound.description,
+        "findings": bound.findings,
+        "report_kind": "numbers",
+    }, np.lexsort((-away, -wrong))
+
+
+def _far_off(u: np.ndarray, predicted: np.ndarray) -> tuple[np.ndarray, float]:
+    """``P`` of the module's formula for numbers, and the spread of the right ones."""
+    away = u - predicted
+    spread, rate = max(1.4826 * float(np.median(np.abs(away))), 1e-3), 0.05
+    anywhere, wrong = np.exp(-(u**2) / 2) / math.sqrt(2 * math.pi), np.zeros(len(u))
+    for _ in range(200):
+        square = (away / spread) ** 2
+        around = (1 - rate) * STUDENT / spread * (1 + square / 5) ** -3
+        wrong = rate * anywhere / (rate * anywhere + around)
+        weights = (1 - wrong) * 6 / (5 + square)
+        rate = float(wrong.mean())
+        spread = max(math.sqrt(float(weights @ away**2 / np.sum(1 - wrong))), 1e-3)
+    return wrong, spread
+
+
 def _alternatives(predicted: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The best other class of every record, and the margin of its label above that."""
     rows = np.arange(len(labels))
@@ -484,6 +558,7 @@ class _Bound:
     findings: tuple[Finding, ...]
     rows: np.ndarray
     size: int
+    amounts: bool = False
     numbers: np.ndarray | None = None  # what rows are called, where not by their place
 
 
@@ -497,13 +572,21 @@ def _bind(name: str, x_hat: Any, y: Any, kernel: Any, columns: Any, intake: Inta
         given, rows = drop_missing({name: x_hat, "y": y})
         x_hat, y = given[name], given["y"]
     kept: Any = "raise" if missing == "raise" else "keep"
-    encoded = encode_reports(
-        {name: x_hat},
-        classes=intake.classes,
-        num_classes=intake.num_classes,
-        missing=kept,
-        weights=weights,
-        merge=intake.merge,
+    given = read(x_hat, name)
+    amounts = not given.is_block and are_numbers({name: given}, kind_of_reports(intake))
+    if amounts and kept == "raise":
+        given.refuse_missing("numbers")
+    encoded = (
+        _as_classes(given)
+        if amounts
+        else encode_reports(
+            {name: x_hat},
+            classes=intake.classes,
+            num_classes=intake.num_classes,
+            missing=kept,
+            weights=weights,
+            merge=intake.merge,
+        )
     )
     codes = encoded.codes[name]
     labelled = np.flatnonzero(codes >= 0)
@@ -521,7 +604,8 @@ def _bind(name: str, x_hat: Any, y: Any, kernel: Any, columns: Any, intake: Inta
     else:
         codes, rows = codes[labelled], rows[labelled]
         y = take(read_table(y, "y"), labelled)
-        found += [leak_finding(*leak) for leak in find_leaks({name: codes}, y)]
+        compared = codes.astype(float) if amounts else codes
+        found += [leak_finding(*leak) for leak in find_leaks({name: compared}, y)]
         records = None if weights is None else float(weights.sum())
         observed, points, description, warnings = bind_observations(
             y, kernel, kinds=intake.kinds, scale=intake.scale, records=records
@@ -530,8 +614,16 @@ def _bind(name: str, x_hat: Any, y: Any, kernel: Any, columns: Any, intake: Inta
         points = points if columns is None else np.asarray(columns)[rows]
     points = None if points is None else np.asarray(points, np.float64)
     return _Bound(
-        codes, encoded.classes, observed, points, description, tuple(found), rows, n, numbers
-    )
+        codes, encoded.classes, observed, points, description, tuple(found), rows, n, amounts,
+        numbers,
+    )  # fmt: skip
+
+
+def _as_classes(given: Column) -> EncodedReports:
+    """A report of numbers as the numbers that occur, and which of them each record has."""
+    plain = given.plain
+    codes = {given.name: plain.codes}
+    return EncodedReports(codes, tuple(plain.factors[0]), np.arange(len(plain)))
 
 
 def _left_out(name: str, judged: int, n: int, missing: Missing) -> Finding:
@@ -574,6 +666,7 @@ def _read_checks(
     labels: np.ndarray,
     names: tuple[Any, ...],
     declared: tuple[Any, ...],
+    numbers: bool = False,
 ) -> dict[int, int]:
     """The right code by record; -1 where the right one was not said, or never reported."""
     codes, found = {name: code for code, name in enumerate(names)}, {}
@@ -587,7 +680,7 @@ def _read_checks(
         i = place[int(row)]
         if isinstance(right, bool | np.bool_) and not isinstance(names[0], bool | np.bool_):
             found[i] = int(labels[i]) if right else -1
-        elif right in declared:
+        elif right in declared or (numbers and isinstance(right, int | float)):
             found[i] = codes.get(right, -1)
         else:
             raise ValueError(

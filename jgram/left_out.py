@@ -25,7 +25,7 @@ import numpy as np
 from jgram.arrays import Float, Int, Num
 from jgram.observed import Codes, Observed, block
 
-__all__ = ["Prediction", "predict_left_out"]
+__all__ = ["Prediction", "predict_left_out", "predict_numbers_left_out"]
 
 EXACT = 2000  # records up to which the whole kernel matrix is decomposed
 LANDMARKS = 500
@@ -75,25 +75,64 @@ def predict_left_out(
     n, d = len(labels), int(labels.max()) + 1
     w = np.ones(n) if weights is None else np.asarray(weights, np.float64)
     z = np.eye(d)[labels]
-    if isinstance(observed, Codes) and observed.num_outcomes <= EXACT:
-        basis = _basis(np.asarray(observed.coordinates(), np.float64), w)
-    elif weights is None:
-        basis = _kernel_basis(partial(block, observed), n)
-    else:
-        raise ValueError(f"weights: expected at most {EXACT} outcomes, got other observations")
-    predictions = [_left_out(basis, z, w), _scaled(_vote(observed, z, w), z, w)]
-    if columns is not None:
-        numbers = columns / max(np.abs(columns).max(), 1e-300)
-        linear = (
-            _basis(numbers, w)
-            if numbers.shape[1] <= LANDMARKS
-            else _kernel_basis(lambda i, j: numbers[i] @ numbers[j].T, n)
-        )
-        predictions.append(_left_out(linear, z, w))
+    kernel, *linear = _bases(observed, columns, n, weights)
+    predictions = [_left_out(kernel, z, w), _scaled(_vote(observed, z, w), z, w)]
+    predictions += [_left_out(basis, z, w) for basis in linear]
     predicted, weight = _calibrate(np.stack(predictions, axis=2), labels, w)
     share = (w @ z / w.sum())[labels]
     gain = 2 * np.sum(w * (np.log(predicted[np.arange(n), labels]) - np.log(share)))
     return Prediction(predicted, bool(weight > 0 and gain > NO_SIGNAL))
+
+
+def predict_numbers_left_out(
+    observed: Observed,
+    columns: Float[np.ndarray, "n m"] | None,
+    numbers: Float[np.ndarray, " n"],
+) -> tuple[Float[np.ndarray, " n"], bool]:
+    """Every record's number predicted from the others, by predictors ``R`` and ``L``.
+
+    Args:
+        observed: Observations, bound to their kernel.
+        columns: As of :func:`predict_left_out`.
+        numbers: The report, of mean 0.
+
+    Returns:
+        Predictions ``[n]``, and whether they say more than the mean of the numbers.
+
+    Example:
+        >>> from jgram.observed import observe
+        >>> found, informative = predict_numbers_left_out(
+        ...     observe("rbf", np.arange(20.0)), None, np.arange(20) - 9.5
+        ... )
+        >>> informative, bool(np.abs(found - np.arange(20) + 9.5).max() < 2)
+        (True, True)
+    """
+    n, z = len(numbers), numbers[:, None]
+    bases = _bases(observed, columns, n, None)
+    found = np.concatenate([_left_out(basis, z, np.ones(n)) for basis in bases], axis=1)
+    weights = np.maximum(np.linalg.lstsq(found, numbers, rcond=None)[0], 0.0)
+    predicted = found @ weights
+    left = np.sum((numbers - predicted) ** 2) / max(float(np.sum(numbers**2)), 1e-300)
+    return predicted, bool(-n * np.log(max(left, 1e-300)) > NO_SIGNAL)
+
+
+def _bases(observed: Observed, columns: np.ndarray | None, n: int, weights: Any) -> "list[_Basis]":
+    """Of the kernel, and of the columns where there are any."""
+    w = np.ones(n) if weights is None else np.asarray(weights, np.float64)
+    if isinstance(observed, Codes) and observed.num_outcomes <= EXACT:
+        found = [_basis(np.asarray(observed.coordinates(), np.float64), w)]
+    elif weights is None:
+        found = [_kernel_basis(partial(block, observed), n)]
+    else:
+        raise ValueError(f"weights: expected at most {EXACT} outcomes, got other observations")
+    if columns is not None:
+        numbers = columns / max(np.abs(columns).max(), 1e-300)
+        found.append(
+            _basis(numbers, w)
+            if numbers.shape[1] <= LANDMARKS
+            else _kernel_basis(lambda i, j: numbers[i] @ numbers[j].T, n)
+        )
+    return found
 
 
 class _Basis(NamedTuple):
