@@ -22,9 +22,11 @@ is
     P   = e off_k (1 - q_k) / (e off_k (1 - q_k) + (1 - e) q_k)
 
 A report of numbers is judged by its normal scores ``u`` and their predictions ``p``: a right one
-lies around ``p`` (Student's law of 5 degrees, spread ``s``), a wrong one anywhere, as numbers do,
+lies around ``p`` (Student's law of 5 degrees, spread ``s``), a wrong one anywhere: half of them as
+all numbers do, half alike between the smallest and the largest,
 
-    P = e N(u) / (e N(u) + (1 - e) t5((u - p) / s) / s)
+    off = (N(u) + 1 / (max u - min u)) / 2
+    P   = e off / (e off + (1 - e) t5((u - p) / s) / s)
 
 with ``e`` and ``s`` by maximum likelihood.
 """
@@ -492,19 +494,20 @@ def _judge_numbers(bound: "_Bound", name: str) -> tuple[dict[str, Any], np.ndarr
     """:func:`_judge` of a report of numbers, whose classes are the numbers that occur."""
     present, labels = np.unique(bound.codes, return_inverse=True)
     n, classes = len(labels), tuple(bound.classes[k] for k in present)
-    if len(classes) < 2:
-        raise ValueError(f"{name}: expected numbers that differ, got {classes[0]:g} alone")
+    if len(present) < 2:
+        raise ValueError(f"{name}: expected numbers that differ, got {bound.classes[0]:g} alone")
     values = np.array(classes, float)[labels]
     u = normal_scores(Column(name, values, np.ones(n, bool), rows=bound.rows))
-    levels = (
-        np.sort(u)[np.searchsorted(np.sort(labels), range(len(classes)))] - u.mean()
-    ) / u.std()
-    u = levels[labels]
+    u = (u - u.mean()) / u.std()
+    levels = u[np.unique(labels, return_index=True)[1]]
     with float64():
         predicted, informative = predict_numbers_left_out(bound.observed, bound.columns, u)
     wrong, spread = _far_off(u, predicted)
     away, number = np.abs(u - predicted) / spread, round(float(wrong.sum())) * informative
-    said = f"about {number} of {n} numbers are wrong, by how far they are from their prediction"
+    said = (
+        f"about {number} of {n} numbers are wrong, as far as these observations tell: errors "
+        "within the spread of right numbers are not seen"
+    )
     suggested = np.searchsorted((levels[1:] + levels[:-1]) / 2, predicted)
     return {
         "name": name,
@@ -515,7 +518,7 @@ def _judge_numbers(bound: "_Bound", name: str) -> tuple[dict[str, Any], np.ndarr
         "number": number,
         "number_by_all": int(np.sum(away > FAR_OFF)),
         "informative": informative,
-        "conclusion": said if informative else _conclude(n, 0, 0, informative),
+        "conclusion": said if informative else _conclude(n, 0.0, 0.0, informative),
         "classes": classes,
         "observations": bound.description,
         "findings": bound.findings,
@@ -527,7 +530,8 @@ def _far_off(u: np.ndarray, predicted: np.ndarray) -> tuple[np.ndarray, float]:
     """``P`` of the module's formula for numbers, and the spread of the right ones."""
     away = u - predicted
     spread, rate = max(1.4826 * float(np.median(np.abs(away))), 1e-3), 0.05
-    anywhere, wrong = np.exp(-(u**2) / 2) / math.sqrt(2 * math.pi), np.zeros(len(u))
+    among, flat = np.exp(-(u**2) / 2) / math.sqrt(2 * math.pi), 1 / max(float(np.ptp(u)), 1.0)
+    anywhere, wrong = (among + flat) / 2, np.zeros(len(u))
     for _ in range(200):
         square = (away / spread) ** 2
         around = (1 - rate) * STUDENT / spread * (1 + square / 5) ** -3

@@ -8,10 +8,13 @@ from scipy.stats import norm, rankdata
 
 import jgram
 from jgram.arrays import float64, number_matrix
+from jgram.cli import main
 from jgram.contrasts import payoffs
 from jgram.data.columns import read
 from jgram.data.numbers import normal_scores
 from jgram.dependence import maximal_correlation
+from jgram.issues import label_issues
+from jgram.left_out import predict_numbers_left_out
 from jgram.observed import observe
 from jgram.report import rank_reports, score
 
@@ -199,3 +202,69 @@ def test_what_is_chosen_is_said():
 
 def test_two_records_of_numbers_say_nothing():
     assert not rank_reports({"a": [1.5, 2.5], "b": [1.0, 2.0]}, [0.1, 0.3]).separated
+
+
+def test_a_number_is_predicted_as_if_its_record_were_not_there():
+    y, u = Y[:60], GOOD[:60] - GOOD[:60].mean()
+    found, informative = predict_numbers_left_out(observe("linear", y), None, u)
+    assert informative
+    centred = y - y.mean(axis=0)
+    best = []
+    for penalty in np.logspace(-6, 1, 22) * np.linalg.eigvalsh(centred.T @ centred)[-1]:
+        left = []
+        for i in range(60):
+            kept = np.arange(60) != i
+            rest, mean = y[kept], y[kept].mean(axis=0)
+            gram = (rest - mean).T @ (rest - mean)
+            slope = np.linalg.solve(gram + penalty * np.eye(2), (rest - mean).T @ u[kept])
+            left.append(u[kept].mean() + (y[i] - mean) @ slope)
+        best.append((np.sum((u - left) ** 2), left))
+    left = np.array(min(best, key=lambda one: one[0])[1]) + u / 59  # less the others' mean
+    expected = left * (left @ u / (left @ left))
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_wrong_numbers_are_found_and_checked():
+    report, bad = 100 + 10 * GOOD, np.arange(N) % 20 == 0
+    report[bad] += 40 * np.sign(np.arange(bad.sum()) % 2 - 0.5)
+    report[7] = np.nan
+    found = label_issues(report, Y)
+    assert found.informative
+    assert bad[found.order[:15]].mean() > 0.7
+    assert 5 <= found.number <= 30
+    assert np.isnan(found.wrong[7])
+    first = found.order[0]
+    assert abs(found.classes[found.suggested[first]] - (100 + 10 * GOOD[first])) < 15
+    assert "numbers, by their ranks" in str(found)
+    assert found.by_class() == []
+    rows = found.to_check(20).tolist()
+    checked = {row: 101.25 if bad[row] else True for row in rows}
+    again = label_issues(report, Y, checked=checked)
+    assert again.interval[0] <= again.number <= again.interval[1]
+    strict = label_issues(np.exp(report / 50), Y)
+    np.testing.assert_allclose(strict.wrong, found.wrong, atol=1e-9)
+    noise = label_issues(NOISE, Y)
+    assert (noise.informative, noise.number) == (False, 0)
+    with pytest.raises(ValueError, match=r"x_hat: expected numbers that differ, got 2.5 alone"):
+        label_issues(np.full(N, 2.5), Y)
+
+
+def code(arguments):
+    with pytest.raises(SystemExit) as end:
+        main(arguments)
+    return end.value.code
+
+
+def test_the_command_line_takes_numbers(tmp_path, capsys):
+    rows = [f"{a},{b},{y[0]},{y[1]}" for a, b, y in zip(GOOD, FAIR, Y, strict=True)]
+    file = tmp_path / "amounts.csv"
+    file.write_text("good,fair,u,v\n" + "\n".join(rows))
+    observed = [str(file), "--observation", "u", "--observation", "v"]
+    both = ["--report", "good", "--report", "fair"]
+    assert code(["rank", *observed, *both, "--json"]) == 0
+    assert '"num_classes": 0' in capsys.readouterr().out
+    assert code(["issues", *observed, "--report", "good", "--html", str(tmp_path / "a.html")]) == 0
+    assert "reports of numbers" in capsys.readouterr().out
+    assert code(["score", *observed, "--report", "fair"]) == 0
+    assert "reports of numbers" in capsys.readouterr().out
+    assert code(["rank", *observed, *both, "--report-kind", "categories"]) == 2

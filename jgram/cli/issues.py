@@ -141,6 +141,7 @@ def run(
             kinds=kinds_of(observed.kind),
             scale=observed.scale.value,
             merge=merge_of(source.merge),
+            report_kind=observed.report_kind.value,
             checked=_read_checks(checked, labels, classes, rows + FIRST_ROW),
         )
         chosen = found.issues if to_check is None else found.to_check(to_check)
@@ -293,6 +294,8 @@ def _read_checks(
         listed = dict(zip(numbers, map(str, _values(given["label"])), strict=True))
     others = set(listed.values()) - set(by_text)
     answers = {row: text if text in by_text else unspelled(text) for row, text in answers.items()}
+    if names and isinstance(names[0], float):
+        by_text |= {x: float(x) for x in answers.values() if x and _is_number(x)}
     verdicts = {} if all(text in by_text for text in answers.values()) else _VERDICTS
     found = {}
     for row, text in answers.items():
