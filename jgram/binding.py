@@ -111,6 +111,11 @@ class Bound:
     by: Mapping[str, tuple[Sequence[str], np.ndarray]] = field(default_factory=dict)
     numbers: bool = False
 
+    @property
+    def is_observed(self) -> bool:
+        """Whether there is other evidence than the reports and gold."""
+        return not self.description.startswith("evidence:")
+
 
 @dataclass(frozen=True, eq=False)
 class Intake:
@@ -314,18 +319,8 @@ def bind_files(
     labels = (*reports, *([gold] if gold else []))
     reading = replace(reading or Reading(), names=labels, drop=False)
     paths, reading, text = opened(source, reading)
-    counted = count_files(paths, reading, **how)
-    table = {name: column(values, name) for name, values in counted.table().items()}
-    known = table.pop(gold) if gold else None
-    missing = "keep" if intake.missing == "drop" else intake.missing
-    keep = replace(intake, missing=missing, report_kind="categories")
-    encoded = _encode(table, keep, counted.counts.astype(float))
+    counted, encoded, known = _counted_labels(paths, reading, gold, intake, how)
     codes, names = encoded.codes, encoded.classes
-    if len(counted.counts) > MOST_PATTERNS:
-        raise ValueError(
-            f"expected at most {MOST_PATTERNS:,} combinations of labels, got "
-            f"{len(counted.counts):,}: rank fewer reports at a time"
-        )
     others = (*observations, *([intake.weights] if intake.weights else []))
     reading, stacked = replace(reading, names=(*labels, *others)), np.stack([*codes.values()])
     files = _Files(reading, counted, text, tuple(observations), intake, stacked)
@@ -343,6 +338,24 @@ def bind_files(
         held, names, stream.observed, stream.sample.points, description, weights, None,
         np.zeros(0, int), tuple(found), gold_codes, encoded.similar.names, stream,
     )  # fmt: skip
+
+
+def _counted_labels(
+    paths: Any, reading: Reading, gold: str | None, intake: Intake, how: Mapping[str, Any]
+) -> tuple[Counted, EncodedReports, Column | None]:
+    """Combinations of labels, their codes, and the right labels that they stand beside."""
+    counted = count_files(paths, reading, **how)
+    table = {name: column(values, name) for name, values in counted.table().items()}
+    known = table.pop(gold) if gold else None
+    missing = "keep" if intake.missing == "drop" else intake.missing
+    keep = replace(intake, missing=missing, report_kind="categories")
+    encoded = _encode(table, keep, counted.counts.astype(float))
+    if len(counted.counts) > MOST_PATTERNS:
+        raise ValueError(
+            f"expected at most {MOST_PATTERNS:,} combinations of labels, got "
+            f"{len(counted.counts):,}: rank fewer reports at a time"
+        )
+    return counted, encoded, known
 
 
 def _fitted(

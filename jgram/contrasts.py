@@ -86,7 +86,7 @@ class Payoffs(NamedTuple):
         gains: ``[n]``, what the first report would be paid more for the class that ``h_n`` favours
             (the second one: that plus its difference); ``None`` with ``sureness``.
         by_records: ``[3, n]``, values of the first two reports and gains where every record weighs
-            alike (:func:`by_records`); ``None`` with ``sureness``, and of a stream.
+            alike (:func:`by_records`); ``None`` with ``sureness``.
     """
 
     values: Float[Array, "k n"]

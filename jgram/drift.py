@@ -332,44 +332,19 @@ def fit_baseline(
         >>> measure_drift(night, {"ann": 1 - truth}, {"level": 1.0 * truth}).reports[0].worse
         True
     """
-    named = {
-        str(label): read(part, str(label))
-        for label, part in named_columns(reports, "reports").items()
-    }
-    n = check_aligned({**named, "y": y})
-    w = np.ones(n) if weights is None else np.asarray(weights, float)
-    groups, edges = _numbered(groups), {}
+    (named, columns, w, groups), edges = _night(reports, y, weights, groups), {}
     for label, given in named.items() if bins else ():
         if given.kind == "number":
             edges[label] = _floats(quantile_bins(given, bins or 0, name=label).edges)
             named[label] = _binned(given, edges[label])
     encoded = encode_reports(named, missing="keep")
-    columns = read_table(y, "y")
-    frozen = [
-        one for label, given in columns.items() if (one := _frozen(str(label), given, w, kinds))
-    ]
-    if not frozen:
-        raise ValueError(f"y: expected a column to observe beside dates, got {listing(columns)}")
-    frozen.sort(key=lambda one: not one.values)  # blocks behind the columns of the table
+    frozen = _all_frozen(columns, w, kinds)
     points = np.column_stack([one.apply(columns[one.name], w)[0] for one in frozen])
-    width = sum(len(one.absent) for one in frozen if one.values)
-    kernel = TableKernel.of(points, width).random_features(jax.random.key(0), num_features)
+    kernel = TableKernel.of(points, sum(len(one.absent) for one in frozen if one.values))
+    kernel = kernel.random_features(jax.random.key(0), num_features)
     z = _filled(np.stack([*encoded.codes.values()]), len(encoded.classes))
-    kept = w * z[0].any(axis=1)
-    with float64():
-        phi = np.asarray(kernel.features(points))
-        found = products(Features(phi, kernel), z, weights=kept)
-        paid = payoffs_of_pairs(found, np.arange(len(z))[None])
-        away = phi - kept @ phi / kept.sum()
-        scorer = _scorer(away, z.mean(axis=0), kept, found.spread)
-    earned = {
-        label: _mean(values, w * (codes >= 0), groups)
-        for (label, codes), values in zip(
-            encoded.codes.items(), np.asarray(paid.values[0]), strict=True
-        )
-    }
-    squares, vectors = np.linalg.eigh(away.T @ (kept[:, None] * away))
-    directions = vectors[:, squares > 1e-6 * squares[-1]][:, -_DIRECTIONS:]
+    paid, mean, away, scorer, directions = _trained(kernel, points, z, kept := w * z[0].any(axis=1))
+    each = [*zip(encoded.codes.items(), z, paid, strict=True)]
     return Baseline(
         classes=tuple(map(str, encoded.classes)),
         edges=edges,
@@ -377,13 +352,10 @@ def fit_baseline(
         frequencies=np.asarray(kernel.frequencies),
         feature_weights=np.asarray(kernel.weights),
         center=np.asarray(kernel.center),
-        mean=kept @ phi / kept.sum(),
+        mean=mean,
         scorer=scorer,
-        shares={
-            label: _floats(kept @ one / kept.sum())
-            for label, one in zip(encoded.codes, z, strict=True)
-        },
-        earned=earned,
+        shares={label: _floats(kept @ one / kept.sum()) for (label, _), one, _ in each},
+        earned={label: _mean(v, w * (codes >= 0), groups) for (label, codes), _, v in each},
         directions=directions,
         variances=np.array([_mean(part, kept, groups)[1] for part in (away @ directions).T]),
         num_records=float(w.sum()),
@@ -415,21 +387,18 @@ def measure_drift(
     Raises:
         ValueError: A report or a column that is not there, or of another kind.
     """
-    named, columns = named_columns(reports, "reports"), read_table(y, "y")
+    named, columns, w, groups = _night(reports, y, weights, groups)
     for name in [*baseline.earned, *(one.name for one in baseline.columns)]:
         if name not in named and name not in columns:
             got = listing([*named, *columns])
             raise ValueError(f"{name}: expected this column of the baseline, there are {got}")
-    n = check_aligned({**named, "y": y})
-    w = np.ones(n) if weights is None else np.asarray(weights, float)
-    groups = _numbered(groups)
     applied = [one.apply(columns[one.name], w) for one in baseline.columns]
     away = baseline.features(np.column_stack([points for points, _ in applied]))
     k = len(baseline.earned)
     quantile = normal_quantile(1 - (1 - confidence) / k)
     found, tails = [], []
     for name, (before, variance, _) in baseline.earned.items():
-        codes, present = baseline.codes(name, read(named[name], name))
+        codes, present = baseline.codes(name, named[name])
         now, new, size = _mean(baseline.paid(away, name, codes), w * present, groups)
         with float64():
             share = retention(np.array([before, now]), np.diag([variance, new]), quantile)
@@ -439,17 +408,16 @@ def measure_drift(
                       size, float(w @ (present & (codes < 0)))))  # fmt: skip
         tails.append(float(norm.cdf((now - before) / np.sqrt(max(variance + new, 1e-300)))))
     adjusted = holm(tails).tolist()
-    columns_drift = _column_drifts(baseline, [counts for _, counts in applied], confidence)
+    changes = _column_drifts(baseline, [counts for _, counts in applied], confidence)
     joint = _joint(baseline, away, w, groups)
     return Drift(
         reports=tuple(
             ReportDrift(name, earns, interval, p, p <= 1 - confidence, size, unknown)
             for (name, earns, interval, size, unknown), p in zip(found, adjusted, strict=True)
         ),
-        columns=columns_drift,
+        columns=changes,
         observations_p_value=joint,
-        observations_changed=2 * min([joint, *(one.p_value for one in columns_drift)])
-        <= 1 - confidence,
+        observations_changed=2 * min([joint, *(c.p_value for c in changes)]) <= 1 - confidence,
         confidence=confidence,
         num_records=float(w.sum()),
         baseline_records=baseline.num_records,
@@ -457,6 +425,14 @@ def measure_drift(
 
 
 # --------------------------------------------------------------------------------------------
+
+
+def _all_frozen(columns: Mapping[str, Column], w: np.ndarray, kinds: Any) -> list[FrozenColumn]:
+    """Every column that says something, blocks behind the columns of the table."""
+    found = [_frozen(str(label), given, w, kinds) for label, given in columns.items()]
+    if not any(found):
+        raise ValueError(f"y: expected a column to observe beside dates, got {listing(columns)}")
+    return sorted(filter(None, found), key=lambda one: not one.values)
 
 
 def _frozen(label: str, given: Column, w: np.ndarray, kinds: Any) -> FrozenColumn | None:
@@ -529,6 +505,20 @@ def _filled(codes: np.ndarray, d: int) -> np.ndarray:
     return np.where((codes >= 0)[..., None], z, z.sum(axis=0) / labelled[:, None])
 
 
+def _trained(kernel: Any, points: np.ndarray, z: np.ndarray, kept: np.ndarray) -> Any:
+    """Payoffs, the mean features, the features about it, the scorer, principal directions."""
+    with float64():
+        phi = np.asarray(kernel.features(points))
+        found = products(Features(phi, kernel), z, weights=kept)
+        paid = payoffs_of_pairs(found, np.arange(len(z))[None])
+        mean = kept @ phi / kept.sum()
+        away = phi - mean
+        scorer = _scorer(away, z.mean(axis=0), kept, found.spread)
+    squares, vectors = np.linalg.eigh(away.T @ (kept[:, None] * away))
+    directions = vectors[:, squares > 1e-6 * squares[-1]][:, -_DIRECTIONS:]
+    return np.asarray(paid.values[0]), mean, away, scorer, directions
+
+
 def _scorer(away: np.ndarray, z: np.ndarray, w: np.ndarray, spread: Any) -> np.ndarray:
     """``W``: what the features say of each class."""
     n = w.sum()
@@ -541,8 +531,14 @@ def _scorer(away: np.ndarray, z: np.ndarray, w: np.ndarray, spread: Any) -> np.n
     return sums @ np.real(inverse)
 
 
-def _numbered(groups: Any) -> np.ndarray | None:
-    return None if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
+def _night(reports: Any, y: Any, weights: Any, groups: Any) -> tuple[Any, Any, np.ndarray, Any]:
+    """Reports and observations by name, frequencies, and groups by number."""
+    given = named_columns(reports, "reports")
+    named = {str(label): read(part, str(label)) for label, part in given.items()}
+    n = check_aligned({**named, "y": y})
+    w = np.ones(n) if weights is None else np.asarray(weights, float)
+    groups = None if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
+    return named, read_table(y, "y"), w, groups
 
 
 def _mean(values: np.ndarray, w: np.ndarray, groups: Any) -> tuple[float, float, float]:

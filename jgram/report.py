@@ -910,7 +910,7 @@ def rank_reports(
         )
     with float64():
         judged, questions = _questioned(_weighed(_with_enough_features(judged), weigh))
-        observed = y is not None or isinstance(reports, Bound)
+        observed = bound.is_observed
         judged = _joined(judged, observed, _in_question(judged, differing, observed))
         key = jax.random.key(0) if key is None else key
         beyond = (
@@ -1017,7 +1017,7 @@ def _judgement(
     if files and not (y is None and kernel is None and gold is None):
         raise ValueError("expected no y=, kernel= or gold= beside files that are bound with them")
     bound = reports if isinstance(reports, Bound) else bind(reports, y, kernel, intake, gold)
-    judge = _judge_stream if bound.stream else _judge if y is not None else _judge_by_others
+    judge = _judge_stream if bound.stream else _judge if bound.is_observed else _judge_by_others
     d, n, length = len(bound.classes), bound.observed.size, intake.block_length
     aligned = align(np.stack(list(bound.reports.values())), d, bound.weights)
     judged = _Judged(bound, aligned, bound.groups, confidence)

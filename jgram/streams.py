@@ -32,7 +32,10 @@ from jgram.uncertainty import Uncertainty, uncertainty_of
 
 __all__ = ["Judged", "Records", "Stream"]
 
-FEATURED = 2048  # records whose features are made at once
+FEATURED = (
+    1 << 13
+)  # records whose features are made at once: few products of matrices, of many rows
+FEWEST = 10  # records that moments are given to
 PAID = 1 << 14  # records that are paid at once
 
 
@@ -262,17 +265,22 @@ class Stream:
         return answers
 
 
-def features_on_host(kernel: Any, points: np.ndarray) -> np.ndarray:
-    """Random features ``[n, m]`` by NumPy, whose cosines take a tenth of the time of JAX's."""
+def waves(kernel: Any, points: np.ndarray) -> np.ndarray:
+    """Random features ``[n, m]`` before they are weighed, by NumPy: a tenth of the time of JAX."""
     center = np.asarray(kernel.center, points.dtype)
     angles = (points - center) @ np.asarray(kernel.frequencies, points.dtype).T
-    count = angles.shape[1]
-    weights = np.full(count, 1 / count) if kernel.weights is None else np.asarray(kernel.weights)
-    size, found = np.sqrt(weights).astype(points.dtype), np.empty((len(points), 2 * count))
-    found = found.astype(points.dtype)
-    np.multiply(np.cos(angles), size, out=found[:, :count])
-    np.multiply(np.sin(angles), size, out=found[:, count:])
+    found = np.empty((len(points), 2 * angles.shape[1]), points.dtype)
+    with np.errstate(over="ignore"):  # a flag that products of matrices may leave behind
+        np.cos(angles, out=found[:, : angles.shape[1]])
+        np.sin(angles, out=found[:, angles.shape[1] :])
     return found
+
+
+def sizes(kernel: Any) -> np.ndarray:
+    """What the features weigh ``[m]``."""
+    count = len(kernel.frequencies)
+    weights = np.full(count, 1 / count) if kernel.weights is None else np.asarray(kernel.weights)
+    return np.sqrt(np.tile(weights, 2).astype(float))
 
 
 class _Summed(NamedTuple):
@@ -289,11 +297,11 @@ class _Summed(NamedTuple):
         for batch in batches:
             totals += np.bincount(batch.pattern, batch.weights, self.size)
             for part in _cut(batch, FEATURED):
-                phi = features_on_host(self.kernel, part.points)
+                phi = waves(self.kernel, part.points)
                 used, place = np.unique(part.pattern, return_inverse=True)
                 entries = part.weights.astype(phi.dtype), (place, np.arange(len(place)))
                 sums[used] += csr_matrix(entries, shape=(len(used), len(place))) @ phi
-        return [totals, sums]
+        return [totals, sums * sizes(self.kernel)]
 
 
 class _Pays(NamedTuple):
@@ -317,12 +325,13 @@ class _Pays(NamedTuple):
     def found(self, batches: Iterable[Records]) -> Iterator[list[Any]]:
         """What each function finds, of records of few distinct numbers."""
         dtype = np.asarray(self.kernel.frequencies).dtype
-        columns = np.concatenate([view.columns for view in self.views], axis=1).astype(dtype)
+        columns = np.concatenate([view.columns for view in self.views], axis=1)
+        columns = (sizes(self.kernel)[:, None] * columns).astype(dtype)
         ends = np.cumsum([view.columns.shape[1] for view in self.views])[:-1]
         for batch in batches:
             for part in _cut(batch, PAID):
                 found = np.concatenate(
-                    [features_on_host(self.kernel, few.points) @ columns
+                    [waves(self.kernel, few.points) @ columns
                      for few in _cut(part, FEATURED)]
                 ).astype(np.float64)  # fmt: skip
                 more = PAID - len(found)
@@ -365,9 +374,15 @@ def _tallied(found: Any, cuts: Any) -> Any:
     sureness = jnp.zeros_like(found.weights) if found.about is None else found.about[:, 0]
     place = jnp.sum(sureness[:, None] >= cuts[:, :, None], axis=1)
     inside = (place[:, None] == jnp.arange(STRATA)[:, None]) * found.weights[:, None]
-    rows = jnp.concatenate([jnp.ones_like(found.rows[:, :1]), found.rows], axis=1)
+    rows = jnp.concatenate([jnp.ones_like(found.rows[:, :1]), _varying(found)], axis=1)
     weighted = inside[:, :, None] * rows[:, None]
     return jnp.einsum("sgin,sjn->sgij", weighted, rows), found.crossed
+
+
+def _varying(paid: Paid) -> Any:
+    """All payoffs ``[s, rows, n]``, those by records behind those by classes."""
+    rows = paid.rows
+    return rows if paid.about is None else jnp.concatenate([rows, paid.about[:, 2:4]], axis=1)
 
 
 def _end_to_end(parts: Sequence[Any]) -> Any:
@@ -405,25 +420,35 @@ def _cuts(paid: Any, place: Any) -> Any:
 
 
 def _standing(paid: Paid, place: np.ndarray, moments: np.ndarray, crossed: np.ndarray) -> Paid:
-    """The sample's payoffs, moved so that every stratum has the moments of all records."""
-    size = place.shape[1]
-    rows, weights = np.array(paid.rows[..., :size]), np.array(paid.weights[:, :size])
+    """The sample's payoffs, moved so that every stratum has the moments of all records.
+
+    Values of both reports move together, their differences and what they are by records apart; a
+    payoff of 0 stays 0 where there are others.
+    """
+    size, count, about = place.shape[1], paid.rows.shape[1], paid.about
+    rows, weights = np.array(_varying(paid)[..., :size]), np.array(paid.weights[:, :size])
+    cuts = sorted({0, max(count - 1, 1), count, rows.shape[1]})
     for s, stratum in np.ndindex(moments.shape[:2]):
-        inside = (place[s] == stratum) & (weights[s] > 0)
-        total, known = moments[s, stratum, 0, 0], weights[s] @ inside
-        if known <= 0 or total <= 0:
-            weights[s, inside] = 0.0
-            continue
-        mean = moments[s, stratum, 0, 1:] / total
-        wanted = moments[s, stratum, 1:, 1:] / total - np.outer(mean, mean)
-        own, w = rows[s][:, inside], weights[s, inside] / known
-        away = own - (own @ w)[:, None]
-        rows[s][:, inside] = mean[:, None] + _nearest(w * away @ away.T, wanted) @ away
-        weights[s, inside] *= total / known
-    about = None
-    if paid.about is not None:
-        about = np.stack([place.astype(float), paid.about[:, 1, :size]], axis=1)
-    return Paid(jnp.asarray(rows), jnp.asarray(weights), jnp.asarray(crossed), about)
+        inside, found = (place[s] == stratum) & (weights[s] > 0), moments[s, stratum]
+        weights[s, inside] *= found[0, 0] / max(weights[s] @ inside, 1e-300)
+        for block in map(slice, cuts[:-1], cuts[1:]):
+            some = inside & (rows[s, block] != 0).any(axis=0)
+            some = some if some.sum() >= FEWEST else inside
+            if found[0, 0] > 0 and some.any():
+                aims = found[0, 1:][block], found[1:, 1:][block, block]
+                rows[s, block, some] = _moved(rows[s, block][:, some], weights[s, some], *aims).T
+    if about is not None:
+        about = jnp.asarray(about[..., :size]).at[:, 2:4].set(rows[:, count:])
+    return Paid(jnp.asarray(rows[:, :count]), jnp.asarray(weights), jnp.asarray(crossed), about)
+
+
+def _moved(own: np.ndarray, w: np.ndarray, sums: np.ndarray, squares: np.ndarray) -> np.ndarray:
+    """Payoffs ``[r, n]`` moved to the sums, and sums of products, that are given."""
+    total = w.sum()
+    mean = sums / total
+    away = own - (own @ w / total)[:, None]
+    wanted = squares / total - np.outer(mean, mean)
+    return mean[:, None] + _nearest(w * away @ away.T / total, wanted) @ away
 
 
 def _nearest(covariance: np.ndarray, wanted: np.ndarray) -> np.ndarray:

@@ -202,6 +202,8 @@ def _streamed(
     ordered = inference.order or inference.group or inference.block_length
     if not observed.columns or ordered or observed.binned or _takes_records(plain):
         return None
+    if str(source.file) == "-":  # it can be read once
+        return None
     if observed.kernel or not (engine.told or is_large(source.file)):
         return None
     reading = _reading(source, observed, (*reports, *observed.columns))

@@ -146,6 +146,8 @@ class Number:
             if values.dtype.kind in "iu" and self.levels.dtype.kind in "iu":
                 return np.array([int(value) - int(middle) for value in values], float)
             return np.asarray(values - middle, float)
+        if values.dtype.kind == self.levels.dtype.kind == "f":
+            return np.interp(values, self.levels, self.scores)
         place = np.minimum(np.searchsorted(self.levels, values), len(self.levels) - 1)
         known = self.levels[place] == values
         if known.all():
