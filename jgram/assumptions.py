@@ -45,6 +45,7 @@ __all__ = [
     "disagreement_test",
     "instruments",
     "leaning",
+    "of_observations",
     "record_weighted",
     "standing",
     "strata",
@@ -173,6 +174,21 @@ def instruments(
     return rows, w, found / np.maximum(np.sqrt(w @ found**2 / w.sum()), 1e-300)
 
 
+def of_observations(
+    values: Float[np.ndarray, " n"], functions: Float[np.ndarray, "n m"], weights: Any
+) -> Float[np.ndarray, " n"]:
+    """Means over records that are observed alike: the record itself is left out of how sure its
+    observation is, so that among equal observations its own label would show.
+
+    Example:
+        >>> of_observations(np.array([1.0, 3.0, 5.0]), np.array([[0.0], [0], [1]]), np.ones(3))
+        array([2., 2., 5.])
+    """
+    _, place = np.unique(np.round(functions, 6), axis=0, return_inverse=True)
+    mass = np.maximum(np.bincount(place.ravel(), weights), 1e-300)
+    return (np.bincount(place.ravel(), weights * values) / mass)[place.ravel()]
+
+
 def _spread(weights: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     """At most ``count`` of the records, evenly spread, and how often each is taken."""
     rows = np.flatnonzero(weights)
@@ -227,7 +243,7 @@ def disagreement_test(
     for labels in (first, second):
         used = np.unique(labels)
         classes = np.column_stack([np.ones(len(w)), labels[:, None] == used[:-1]])
-        degrees = tools.shape[1] - classes.shape[1]
+        degrees = int(np.linalg.matrix_rank(tools)) - classes.shape[1]
         if degrees < 1:
             return Disagreement(1.0, 0.0)
         statistic = max(_hansen(apart, classes, tools, w, groups), 0.0)

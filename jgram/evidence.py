@@ -23,8 +23,8 @@ errors, however many records there are, and a garbled copy of one report would e
 two equal ones; that variance stays in the errors of what is joined. Where both kinds read
 :data:`FEWEST_READ` pairs or more and differ by more than ``V`` and :data:`BETWEEN`, the rest is the
 ``B`` of the observations (by moments, DerSimonian and Laird), which lean to what they show. A kind
-that pays neither report three standard errors more than noise abstains: it says nothing alone, and
-with others no more than its payoffs over their mean of all pairs. Kinds *contradict* each other
+that pays neither report three standard errors more than noise abstains; where all do, payoffs over
+their mean of all pairs say what they can. Kinds *contradict* each other
 where their intervals of ``D`` are disjoint: then something is shared that should not be, and
 nothing here says by whom.
 """
@@ -445,8 +445,10 @@ def join(
             for kind, (_, error) in scaled.items()
         ]
     )
+    speaks = np.isfinite([*contrasts.values()])
+    precision *= speaks | ~speaks.any(axis=0)
     shares = dict(zip(kinds, precision / precision.sum(axis=0), strict=True))
-    both = several & (np.isfinite([*contrasts.values()]).sum(axis=0) > 1)
+    both = several & (speaks.sum(axis=0) > 1)
     beyond = np.where(both, shares.get(OTHERS, 0.0) * between[OTHERS], 0.0)
     joined, against = [], []
     for p in range(len(beyond)):

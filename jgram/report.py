@@ -38,6 +38,7 @@ from jgram.assumptions import (
     disagreement_test,
     instruments,
     leaning,
+    of_observations,
     record_weighted,
     standing,
     turning,
@@ -393,7 +394,8 @@ class RankedReport:
         keeps_interval: Interval of it, simultaneous over reports and over the choice of the best.
         first_rank: Lowest rank that the data leave it, 1 for the best.
         last_rank: Highest rank that they leave it.
-        noise_p_value: P-value of "this report has nothing to do with the observations".
+        noise_p_value: P-value of "this report has nothing to do with the observations", nor with
+            the other reports where they judge beside them.
         inside_noise: Whether it cannot be told from noise.
         published: Its :class:`ScoreReport`, for reference.
         keeps_features_error: What random features add to the error of ``keeps``, half an interval
@@ -916,7 +918,8 @@ def rank_reports(
         beyond = (
             np.zeros(len(judged.pairs.means)) if judged.joined is None else judged.joined.beyond
         )
-        found = _verdicts(key, judged.pairs, judged.noise, judged.groups, beyond, confidence)
+        noise = judged.noise if judged.evident is None else judged.evident
+        found = _verdicts(key, judged.pairs, noise, judged.groups, beyond, confidence)
         verdicts = jax.device_get(found)
     return _ranking(judged, verdicts, questions, length)
 
@@ -977,6 +980,7 @@ class _Judged(NamedTuple):
         own: Payoffs by the observations alone, where there is other evidence too.
         joined: All kinds of evidence, where there are others than observations.
         rows: By kind, right labels of every pair.
+        evident: P-values of the tests against noise by all evidence together, where it is joined.
         weigh: What weighs alike.
         otherwise: The pairs where the other one of classes and records does.
         plain: Payoffs by the observations before any pair was made to weigh every record alike.
@@ -996,6 +1000,7 @@ class _Judged(NamedTuple):
     own: Payoffs | None = None
     joined: Joined | None = None
     rows: Mapping[str, np.ndarray] | None = None
+    evident: Any = None
     weigh: str = CLASSES
     otherwise: Payoffs | None = None
     plain: Any = None
@@ -1130,16 +1135,22 @@ def _judge_by_others(judged: _Judged) -> _Judged:
     else:
         pairs, posteriors = by_others(labels, d, bound.weights, groups)
         seen = [Features(jax.numpy.asarray(q), Linear()) for q in posteriors]
-    weights = None if bound.weights is None else bound.weights[rows]
-    published, noise = [], []
-    for name, own, observed in zip(bound.reports, labels[:, rows], seen, strict=True):
-        alone = align(own[None], d, weights)
-        part = replace(bound, reports={name: own}, observed=observed, weights=weights)
-        one = _judge(_Judged(part, alone, groups, judged.confidence))
-        published += _published(one)
-        noise.append(float(one.noise[0]))
+    each = _each_alone(judged._replace(bound=bound, groups=groups), seen, rows)
+    published = [part for one in each for part in _published(one)]
+    noise = [float(one.noise[0]) for one in each]
     found = {"pairs": pairs, "noise": np.array(noise), "published": tuple(published)}
     return judged._replace(bound=bound, **found)
+
+
+def _each_alone(judged: _Judged, seen: Sequence[Any], rows: Any = slice(None)) -> list[_Judged]:
+    """Every report alone, through observations of its own of some records."""
+    bound, labels = judged.bound, judged.aligned.reports
+    weights, found = None if bound.weights is None else bound.weights[rows], []
+    for name, own, observed in zip(bound.reports, labels[:, rows], seen, strict=True):
+        alone = align(own[None], len(bound.classes), weights)
+        part = replace(bound, reports={name: own}, observed=observed, weights=weights)
+        found.append(_judge(_Judged(part, alone, judged.groups, judged.confidence)))
+    return found
 
 
 def _in_question(judged: _Judged, names: Sequence[str], observed: bool) -> list[int]:
@@ -1167,8 +1178,12 @@ def _joined(judged: _Judged, observed: bool, between: Sequence[int] = ()) -> _Ju
     about = (len(bound.classes), bound.weights, judged.groups)
     lead = OBSERVATIONS if observed else OTHERS if several else GOLD
     kinds = {lead: judged.pairs}
+    noise = judged.noise
     if observed and several:
-        kinds[OTHERS] = by_others(labels, *about)[0]
+        kinds[OTHERS], posteriors = by_others(labels, *about)
+        seen = [Features(jax.numpy.asarray(q), Linear()) for q in posteriors]
+        by = [one.noise[0] for one in _each_alone(judged, seen)]
+        noise = np.minimum(2 * np.minimum(noise, by), 1.0)  # by either, and both are looked at
     if between and bound.gold is not None:
         kinds[CHECKED] = by_checks(labels, bound.gold, between, *about)
     elif bound.gold is not None and lead != GOLD:
@@ -1182,7 +1197,9 @@ def _joined(judged: _Judged, observed: bool, between: Sequence[int] = ()) -> _Ju
     rows = {
         kind: (kinds[kind].weights > 0).sum(axis=1) for kind in (GOLD, CHECKED) if kind in kinds
     }
-    return judged._replace(pairs=joined.pairs, own=judged.pairs, joined=joined, rows=rows)
+    return judged._replace(
+        pairs=joined.pairs, own=judged.pairs, joined=joined, rows=rows, evident=noise
+    )
 
 
 def _weighed(judged: _Judged, weigh: str) -> _Judged:
@@ -1246,7 +1263,7 @@ def _questioned(judged: _Judged) -> tuple[_Judged, list[_Question]]:
     tests, weighted, strata = [], [], []
     for (i, j), paid in zip(zip(*np.triu_indices(len(labels), 1), strict=True), each, strict=True):
         own = np.where(paid.weights[rows] > 0, often, 0.0)
-        sure = standing(paid.sureness[rows], own) - 0.5
+        sure = of_observations(standing(paid.sureness[rows], own) - 0.5, functions, own)
         tools = np.column_stack([functions, sure])
         found = disagreement_test(labels[i][rows], labels[j][rows], tools, own, near)
         scale = paid.weights.sum() / max(own.sum(), 1e-300)
@@ -1509,7 +1526,7 @@ def _ranked(
         keeps_interval=interval,
         first_rank=int(ranks.first[i]),
         last_rank=int(ranks.last[i]),
-        noise_p_value=published.noise_p_value,
+        noise_p_value=float((judged.noise if judged.evident is None else judged.evident)[i]),
         inside_noise=bool(ranked.noise[i]),
         published=published,
         keeps_features_error=half_width(shares, judged.confidence),

@@ -6,6 +6,7 @@ import pytest
 import jgram
 from jgram import rank_reports
 from jgram.arrays import float64
+from jgram.assumptions import disagreement_test, instruments
 from jgram.binding import bind_observations
 from jgram.evidence import BETWEEN, by_gold, by_others, contrast, join, rows_to_check
 from jgram.gold import accuracies
@@ -250,3 +251,42 @@ def test_checked_records_settle_what_another_kind_contradicts():
         lambda: rank_reports(reports, y, gold=gold, differing=("a", "c"))
     )
     assert "expected gold=" in refused(lambda: rank_reports(reports, y, differing=("a", "b")))
+
+
+def test_reports_that_others_tell_from_noise_are_not_noise():
+    reports = panel(7, 400, (0.1, 0.2, 0.3, 1.0))[1]
+    y = np.random.default_rng(0).normal(size=(400, 2))  # says nothing
+    found = rank_reports(reports, y)
+    assert found.inside_noise == ("r3",)
+    assert max(one.published.noise_p_value for one in found.reports) > 0.05
+    assert "cannot tell any of these" not in found.conclusion
+
+
+def test_what_reports_share_stays_in_the_error_however_many_records_there_are():
+    reports = panel(8, 3000, (0.1, 0.14, 0.2))[1]
+    labels = np.stack([*reports.values()])
+    others = by_others(labels, 3)[0]
+    weak = others._replace(covariance=4 * others.covariance)
+    found = join({"observations": weak, "other reports": others}, 1.96)
+    alone = join({"other reports": others}, 1.96)
+    assert (alone.beyond == 0).all()
+    precision = [1 / (contrast(weak)[1] ** 2), 1 / (contrast(others)[1] ** 2 + BETWEEN**2)]
+    share = precision[1] / sum(precision)
+    np.testing.assert_allclose(found.beyond, BETWEEN * share)
+    gap = np.array([1, -1])
+    more = np.einsum("i,pij,j->p", gap, found.pairs.covariance, gap)
+    assert (more > found.beyond**2).all()
+
+
+def test_a_weight_of_two_is_the_record_twice():
+    reports, y = leak(0, 200)
+    twice = np.repeat(np.arange(200), 2)
+    with float64():
+        one, two = bind_observations(y)[0], bind_observations(y[twice])[0]
+        rows, often, tools = instruments(one, np.full(200, 2.0), 4)
+        _, _, again = instruments(two, np.ones(400), 4)
+    a, b = reports["a"], reports["b"]
+    found = disagreement_test(a[rows], b[rows], tools, often).p_value
+    copies = disagreement_test(a[twice], b[twice], again, np.ones(400)).p_value
+    assert found == pytest.approx(copies, rel=1e-2)
+    assert found < disagreement_test(a, b, tools, np.ones(200)).p_value
