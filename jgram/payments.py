@@ -80,7 +80,7 @@ class Payments(Shown):
         rows: Of the input, ``[n]``.
         budget: What the payments add up to.
         most: What no label of these records could have been paid more than.
-        num_classes: ``d``.
+        num_classes: ``d``; 0 where the reports are numbers.
         confidence: Level of each interval.
         observations: What the labels were paid by, in one line.
     """
@@ -148,7 +148,7 @@ def pay(
     """Pay every label of reports of the same records, so that the truth pays.
 
     Args:
-        reports: Name to labels ``[n]``, some of which may be missing; two or more.
+        reports: Name to labels or numbers ``[n]``, some of which may be missing; two or more.
         y: Observations of these records, as in :func:`jgram.score`, which nobody has seen who
             reports; without them three or more reports are paid by one another.
         kernel: ``None`` takes what fits the observations.
@@ -178,9 +178,9 @@ def pay(
     _refuse(given, intake, budget)
     bound = bind(given, y, kernel, replace(intake, block_length=None))  # which folds no records
     labels = np.stack([*bound.reports.values()])
-    if labels.ndim > 2:
-        raise ValueError("expected labels to pay for, got soft reports")
-    z = np.eye(len(bound.classes) + 1)[labels][..., :-1]
+    if labels.ndim > 2 and not bound.numbers:
+        raise ValueError("expected labels or numbers to pay for, got soft reports")
+    z = labels if bound.numbers else np.eye(len(bound.classes) + 1)[labels][..., :-1]
     earned = rewards(z, None if y is None else bound.observed, bound.groups)
     return _scaled(bound, z, earned, float(budget), confidence)
 
@@ -199,8 +199,11 @@ def _scaled(
 ) -> Payments:
     """What labels ``z`` are paid, by what labels of each class would earn ``[k, n, d]``."""
     quantile, there = normal_quantile(confidence), np.asarray(z.any(axis=2))
+    high = z[there][:, -1]
+    ends = np.array([[1 - x, x] for x in (high.min(), high.max())])  # of numbers
+    could = each @ (ends if bound.numbers else np.eye(z.shape[2])).T
     least, best = (
-        np.array([pick(own[rows]) for own, rows in zip(each, there, strict=True)])
+        np.array([pick(own[rows]) for own, rows in zip(could, there, strict=True)])
         for pick in (np.min, np.max)
     )
     scale = 1 - least
@@ -216,7 +219,7 @@ def _scaled(
         paid.append(PaidReport(name, n * mean, (low, high), n, mean, rate * float(noise)))
     most = rate * float(np.max((best - least) / scale))
     return Payments(
-        tuple(paid), rate * beyond, bound.rows, budget, most, len(bound.classes), confidence,
+        tuple(paid), rate * beyond, bound.rows, budget, most, 0 if bound.numbers else len(bound.classes), confidence,
         bound.description,
     )  # fmt: skip
 

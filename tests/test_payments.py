@@ -91,3 +91,17 @@ def test_a_missing_label_is_paid_nothing_and_json_comes_back():
 def test_what_cannot_be_paid_is_said(change, words):
     asked = {"reports": OTHERS, "y": Y, "budget": 1.0} | change
     assert words in refused(lambda: pay(asked.pop("reports"), asked.pop("y"), **asked))
+
+
+def test_numbers_are_paid_for_what_they_say():
+    rng = np.random.default_rng(7)
+    truth = rng.normal(size=500)
+    said = {e: truth + e * rng.normal(size=500) for e in (0.3, 0.6, 1.5)}
+    reports = {f"r{e}": np.round(10 * values, 1) for e, values in said.items()}
+    found = pay(reports, truth + rng.normal(size=500), budget=10.0)
+    assert found.payments.sum() == pytest.approx(10.0)
+    assert found.payments.min() >= -1e-12
+    first, second, third = (one.payment for one in found.reports)
+    assert first > second > third
+    merged = pay(reports | {"r0.3": np.round(said[0.3])}, None, budget=10.0).reports[0]
+    assert merged.payment < pay(reports, None, budget=10.0).reports[0].payment
