@@ -219,8 +219,8 @@ def _scaled(
         paid.append(PaidReport(name, n * mean, (low, high), n, mean, rate * float(noise)))
     most = rate * float(np.max((best - least) / scale))
     return Payments(
-        tuple(paid), rate * beyond, bound.rows, budget, most, 0 if bound.numbers else len(bound.classes), confidence,
-        bound.description,
+        tuple(paid), rate * beyond, bound.rows, budget, most,
+        0 if bound.numbers else len(bound.classes), confidence, bound.description,
     )  # fmt: skip
 
 
