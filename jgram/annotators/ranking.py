@@ -624,6 +624,11 @@ def _findings(
         else "no flag is no acquittal: few common items or a share copied stay unseen",
         pairs,
     )
+    yield from _without_peers(answers, crowd)
+
+
+def _without_peers(answers: Answers, crowd: Crowd) -> Iterator[Finding]:
+    """Answers and annotators that nobody else can judge."""
     alone, unjudged = int((~crowd.judged).sum()), np.flatnonzero(crowd.answers == 0)
     if alone or len(unjudged):
         names = ", ".join(repr(answers.annotators[a]) for a in unjudged[:3])
