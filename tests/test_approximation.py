@@ -176,7 +176,7 @@ def test_features_double_until_their_error_hardly_shows(monkeypatch):
 @pytest.mark.thorough
 @pytest.mark.parametrize("shares", [(1 / 3, 1 / 3, 1 / 3), (0.9, 0.08, 0.02)])
 def test_intervals_cover_the_exact_answer(shares):
-    """Nine in ten of 100 draws, each pair's share and log ratio, and a log score."""
+    """Six in seven of 40 draws, and not all, each pair's share and log ratio, and a log score."""
     reports, table = records(600, shares=shares)
     with jax.enable_x64(True):
         observed, points, _, _ = binding.bind_observations(table)
@@ -189,7 +189,7 @@ def test_intervals_cover_the_exact_answer(shares):
         exact = said(np.asarray(pair_payoffs(observed, reports, num_classes=CLASSES).means))
         score = float(jgram.plugin_log_score(reports[0], observed, num_classes=CLASSES))
         held = []
-        for seed in range(100):
+        for seed in range(40):
             drawn = approximate(kernel, points, 1024, jax.random.key(seed))
             found = said(np.asarray(pair_payoffs(drawn, reports, num_classes=CLASSES).means))
             left = leave_blocks_out(drawn, reports, num_classes=CLASSES)
@@ -198,16 +198,16 @@ def test_intervals_cover_the_exact_answer(shares):
             hit = abs(own - score) <= half_width(left.log_scores[:, 0], 0.95)
             held.append([*(abs(found - exact) <= widths), hit])
     covered = np.mean(held, axis=0)
-    assert (covered >= 0.9).all(), covered
+    assert (covered > 0.85).all(), covered
     assert covered.mean() < 1, covered
 
 
 @pytest.mark.thorough
 def test_a_large_table_is_ranked_as_by_all_its_pairs(monkeypatch):
-    stacked, table = records(20_000)
+    stacked, table = records(8_000)
     reports = dict(zip("abc", stacked, strict=True))
     exact = jgram.rank_reports(reports, table)
-    monkeypatch.setattr(binding, "EXACT_RECORDS", 10_000)
+    monkeypatch.setattr(binding, "EXACT_RECORDS", 4_000)
     found = jgram.rank_reports(reports, table)
     assert [x.name for x in found.reports] == [x.name for x in exact.reports]
     for name, report in by_name(found).items():
