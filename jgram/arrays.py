@@ -258,7 +258,7 @@ def number_matrix(
     square = w @ away**2 / total
     varies = square > 1e-24 * jnp.max(jnp.abs(x_hat), initial=0.0) ** 2
     u = jnp.where(varies, away / jnp.sqrt(jnp.where(varies, square, 1.0)), 0.0)
-    return present[:, None] * (1 + jnp.stack([-u, u], axis=1)) / 2
+    return jnp.where(present[:, None], (1 + jnp.stack([-u, u], axis=1)) / 2, 0.0)
 
 
 def check_lengths(x_hat: Any, size: int, weights: Any) -> None:

@@ -586,7 +586,7 @@ REFUSALS = {
     f"{SCORE} --weight nothing": "expected a column 'nothing'",
     f"{SCORE} --group same": "two groups or more",
     f"{SCORE} --order level --block-length 200": "half of the records",
-    "score visits.csv --report level --observation symptom": "--bins 4",
+    "score visits.csv --report level --observation symptom --report-kind categories": "--bins 4",
     "score visits.csv --report good --observation huge": "inf in row",
     "score visits.csv --report good --observation rain --bins 8": "rain: 8 bins asked for",
     f"{SCORE} --bins 4": "--bins: expected a numeric column",

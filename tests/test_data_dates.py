@@ -29,7 +29,7 @@ FORMS = {
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 def test_dates_are_read_the_one_way_they_can_be(form):
     texts = pd.Series(DAYS).dt.strftime(form)
-    np.testing.assert_array_equal(column(texts, "day").dated.values, DAYS)
+    np.testing.assert_array_equal(column(texts, "day").plain.values, DAYS)
     np.testing.assert_array_equal(
         np.argsort(time_keys(column(list(texts), "day"))), np.argsort(DAYS)
     )
@@ -50,7 +50,7 @@ def test_a_date_alone_is_a_number(container):
 
 
 def test_words_for_a_missing_value_are_missing_among_dates():
-    read = column(["2009-05-01", "NA", None, "2009-05-03", " - "], "day").dated
+    read = column(["2009-05-01", "NA", None, "2009-05-03", " - "], "day").plain
     assert read.present.tolist() == [True, False, False, True, False]
 
 
@@ -58,8 +58,7 @@ def test_words_for_a_missing_value_are_missing_among_dates():
     "texts", [["1.2", "3.4"], ["127.0.0.1", "10.1.1.2001"], ["12-34-5678", "44-55-1234"], ["a"], []]
 )
 def test_what_is_no_date_stays_text(texts):
-    given = column(texts, "code")
-    assert given.dated is given
+    assert column(texts, "code").date_order is None
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ from jgram import (
 )
 from jgram.annotators import posterior
 from jgram.arrays import float64
-from jgram.observed import observe
+from jgram.observed import block, observe
 from jgram.ring import CUDA_TILE, TILE
 from jgram.simclr import augment, encoder, train
 from jgram.simulate import policies, sampling
@@ -77,6 +77,7 @@ PUBLIC = (
             REPORTS,
         ),
         "contrasts.noise_tests": (partial(contrasts.noise_tests, **CLASSES), RBF, REPORTS),
+        "observed.block": (block, RBF, jnp.arange(3), jnp.arange(2)),
         "dependence.ky_fan_sum": (partial(dependence.ky_fan_sum, k=2), TABLE),
         "dependence.maximal_correlation": (dependence.maximal_correlation, TABLE),
         "dependence.mutual_information": (dependence.mutual_information, TABLE),
@@ -184,11 +185,11 @@ PUBLIC = (
 
 # Modules and functions that run eagerly, or compile nothing but the above.
 EAGER = {
-    "annotators", "arrays", "assumptions", "check", "comparisons", "drift", "evidence", "findings",
+    "annotators", "arrays", "assumptions", "binding", "check", "comparisons", "drift", "evidence", "findings",
     "gold", "noise", "payments", "plan", "ranks", "report", "sequential", "stratified",
     "table_kernel", "uncertainty",
     "attack.ascend_policy", "attack.ascend_reports", "attack.flip_greedily",
-    "attack.perturb_observations", "contrasts.payoffs_of_pairs",  # a front door
+    "attack.perturb_observations", "contrasts.by_records", "contrasts.payoffs_of_pairs",  # a front door
     "determinant.default_tolerance", "gram_matrix.init", "kernels.describe", "kernels.resolve",
     "kernels.takes", "observed.observe", "simclr.train.embed", "simclr.train.encode",
     "simclr.train.encode_path", "simclr.train.initialize", "simclr.train.restore",
