@@ -185,11 +185,13 @@ PUBLIC = (
 
 # Modules and functions that run eagerly, or compile nothing but the above.
 EAGER = {
-    "annotators", "arrays", "assumptions", "binding", "check", "comparisons", "drift", "evidence", "findings",
-    "gold", "noise", "payments", "plan", "ranks", "report", "sequential", "stratified",
+    "annotators", "arrays", "assumptions", "binding", "check", "comparisons", "drift",
+    "evidence", "findings", "gold", "noise", "payments", "plan", "ranks", "report",
+    "sequential", "stratified",
     "table_kernel", "uncertainty",
     "attack.ascend_policy", "attack.ascend_reports", "attack.flip_greedily",
-    "attack.perturb_observations", "contrasts.by_records", "contrasts.payoffs_of_pairs",  # a front door
+    "attack.perturb_observations", "contrasts.by_records",
+    "contrasts.payoffs_of_pairs",  # a front door
     "determinant.default_tolerance", "gram_matrix.init", "kernels.describe", "kernels.resolve",
     "kernels.takes", "observed.observe", "simclr.train.embed", "simclr.train.encode",
     "simclr.train.encode_path", "simclr.train.initialize", "simclr.train.restore",
