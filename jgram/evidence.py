@@ -105,7 +105,7 @@ def by_others(
 
     Returns:
         Payoffs of the pairs, in the order of ``np.triu_indices(k, 1)``, and the posteriors of the
-        truth by all reports but each one; of numbers the mean of the others.
+        truth by all reports but each one; of numbers 1 and the mean of the others.
 
     Raises:
         ValueError: Fewer than three reports.
@@ -183,7 +183,8 @@ def _by_other_numbers(
         y, seen = mean(same[pair].any(axis=0))
         found.append(_by(y, z[pair], weights * seen, groups))
     pairs = stacked(found)._replace(sureness=None, gains=None, by_records=None)
-    return with_boldness(pairs, z, groups), np.stack([mean(one)[0] for one in same])
+    alone = [np.column_stack([np.ones(z.shape[1]), mean(one)[0]]) for one in same]
+    return with_boldness(pairs, z, groups), np.stack(alone)
 
 
 def _by(y: np.ndarray, z: np.ndarray, weights: np.ndarray, groups: Any) -> Payoffs:
@@ -400,7 +401,7 @@ def observed_gold(gold: Num[np.ndarray, "m ..."], num_classes: int) -> Observed:
     """Gold as an observation: right labels ``[m]``, or right numbers ``[m, 2]``."""
     if gold.ndim == 1:
         return observe(Delta(num_classes), gold)
-    return Features(jnp.asarray(gold[:, 1:] - gold[:, :1]), Linear())
+    return Features(jnp.asarray(gold), Linear())
 
 
 def contrast(paid: Payoffs) -> tuple[np.ndarray, np.ndarray]:

@@ -10,6 +10,7 @@ import jgram
 from jgram.arrays import float64, number_matrix
 from jgram.cli import main
 from jgram.contrasts import payoffs
+from jgram.data import difference, employment
 from jgram.data.columns import read
 from jgram.data.numbers import normal_scores
 from jgram.dependence import maximal_correlation
@@ -134,6 +135,19 @@ def test_the_other_reports_and_gold_read_the_same_pairs():
     checked = rank_reports({"fair": FAIR, "good": GOOD}, gold=gold)
     assert checked.conclusion == "good is the most reliable."
     assert checked.observations == "evidence: 60 right numbers"
+
+
+def test_employment_vintages_as_numbers_are_inside_the_noise():
+    data = {name: np.asarray(column) for name, column in employment().items() if name != "month"}
+    changes = {name: difference(column.astype(float)) for name, column in data.items()}
+    taxes = changes.pop("tax_deposits")
+    two = {name: changes[name] for name in ("first", "final")}
+    found = rank_reports(two, taxes, block_length=12)
+    assert found.conclusion == "The data cannot tell any of these reports from noise."
+    assert not rank_reports(changes, taxes, block_length=12).told
+    peers = rank_reports(changes, block_length=12)
+    assert peers.reports[-1].name == "first"
+    assert all(one.published.log_score is not None for one in peers.reports)
 
 
 def test_a_copy_among_the_observations_is_a_leak():
