@@ -143,6 +143,7 @@ class ScoreReport(Shown):
         num_records: ``n``, the records with a label, or their total frequency.
         class_counts: Class name to number of records reported so; empty for a report of numbers.
         kernel: The kernel in words, with its bandwidth.
+        observations: What they are and how they were read, in words.
         findings: What to know before acting, the gravest first.
         log_score_features_error: What random features add to the error of the log score, half an
             interval at ``confidence``; ``None`` where the kernel is exact.
@@ -165,6 +166,7 @@ class ScoreReport(Shown):
     num_records: int | float
     class_counts: dict[Any, int | float]
     kernel: str
+    observations: str
     findings: tuple[Finding, ...]
     log_score_features_error: float | None = None
 
@@ -219,7 +221,9 @@ class ScoreReport(Shown):
                 f"{self.noise_p_value:.2g}",
             ]
         return [
-            *display.judged(self.num_records, d, f"kernel {self.kernel}", source),
+            *display.judged(
+                self.num_records, d, self.observations, source, f"kernel {self.kernel}"
+            ),
             self.table(counts_scale=counts_scale),
             *map(Line, lines),
             *map(display.finding_line, self.findings),
@@ -316,7 +320,8 @@ class PairComparison(Shown):
             interval at the ranking's confidence, which ``retention_interval`` includes; ``None``
             where the kernel is exact.
         log_ratio_features_error: The same of ``log_ratio``.
-        doubts: What could have turned the order, in a few words each: ``"shared errors"``. The
+        doubts: What could have turned the order, or keeps it from being told, where kinds of
+            evidence contradict each other, in a few words each: ``"shared errors"``. The
             order of a pair with doubts is not told, and no report is the most reliable by it.
         strata: Four quarters of the records, from the least sure by the observations to the surest.
         disagreement_p_value: P-value of "the two and the observations share nothing but the truth"
@@ -363,7 +368,7 @@ class PairComparison(Shown):
     @property
     def conclusion(self) -> str:
         """What the data say of the two, in one sentence."""
-        if self.separated and self.doubts:
+        if self.doubts:
             return _doubted([self])
         if self.separated:
             return f"{self.better} is more reliable than {self.worse}."
@@ -492,7 +497,7 @@ class Ranking(Shown):
         return tuple(
             self._undecided(pair)
             for pair in self.pairs
-            if not pair.separated and pair.better not in self.inside_noise
+            if not pair.separated and not pair.doubts and pair.better not in self.inside_noise
         )
 
     def _asides(self) -> list[str]:
@@ -538,10 +543,10 @@ class Ranking(Shown):
         if len(noise) == len(self.reports):
             return "The data cannot tell any of these reports from noise."
         tail = f"; {_listed(noise)} cannot be told from noise." if noise else "."
-        best = self.most_reliable
-        if self._in_doubt:
-            return _doubted(self._in_doubt) + (f" {tail[2].upper()}{tail[3:]}" if noise else "")
-        if not any(pair.told for pair in self.pairs):
+        best, told = self.most_reliable, any(pair.told for pair in self.pairs)
+        if doubted := self._in_doubt or [pair for pair in self.pairs if pair.doubts and not told]:
+            return _doubted(doubted) + (f" {tail[2].upper()}{tail[3:]}" if noise else "")
+        if not told:
             return f"The data cannot tell these reports apart{tail}"
         if len(best) == 1:
             return f"{best[0]} is the most reliable{tail}"
@@ -1351,7 +1356,8 @@ def _published(judged: _Judged, more: Sequence[Finding] = ()) -> Iterator[ScoreR
         found, seen, p_value = uncertain[name], 0.0, 1.0
         if judged.alone is not None:
             seen, p_value = float(judged.alone.seen[i]), float(judged.noise[i])
-        about = (found, seen, None if few else p_value, judged.confidence, bound.similar)
+        noise = p_value if judged.evident is None else float(judged.evident[i])
+        about = (found, seen, None if few else noise, judged.confidence, bound.similar)
         classes = () if bound.numbers else bound.classes
         findings = diagnose(Evidence(labels, bound.observed, classes, *about))
         n, value = found.weights.sum(), found.log_score
@@ -1379,6 +1385,7 @@ def _published(judged: _Judged, more: Sequence[Finding] = ()) -> Iterator[ScoreR
             if bound.numbers
             else dict(zip(bound.classes, map(_number, counts), strict=True)),
             kernel=describe(bound.observed.kernel),
+            observations=bound.description,
             findings=(*findings, *more),
             log_score_features_error=half_width(left, judged.confidence),
         )
@@ -1578,9 +1585,7 @@ def _pair(
         records_needed=None if separated or not isfinite(needed) else needed,
         retention_features_error=half_width(ratios, confidence),
         log_ratio_features_error=half_width(logs, confidence),
-        doubts=_doubts(judged.joined, question, number, turned, normal_quantile(confidence))
-        if separated
-        else (),
+        doubts=_doubts(judged, question, number, turned, separated),
         readings=_readings(judged, number, turned),
         strata=tuple(_kept_in(stratum, turned) for stratum in question.strata),
         disagreement_p_value=question.p_value,
@@ -1590,11 +1595,12 @@ def _pair(
 
 
 def _doubts(
-    joined: Joined | None, question: _Question, number: int, turned: bool, quantile: float
+    judged: _Judged, question: _Question, number: int, turned: bool, separated: bool
 ) -> tuple[str, ...]:
-    """What could have turned the order of a pair."""
+    """What could have turned the order of a pair, or keeps it from being told."""
+    joined, quantile = judged.joined, normal_quantile(judged.confidence)
     found, agree = [], False
-    if joined is not None:
+    if joined is not None and (separated or joined.against[number]):
         z = {
             kind: (-1 if turned else 1) * values[number] / max(joined.errors[kind][number], 1e-12)
             for kind, values in joined.contrasts.items()
@@ -1604,7 +1610,7 @@ def _doubts(
             found.append(f"{against[0]} against {against[1]}")
         elif not isfinite(z.get(OBSERVATIONS, 0.0)) and not z.get(GOLD, -1.0) > 0:
             found.append("other reports alone")
-    if question.flattered and not agree:
+    if separated and question.flattered and not agree:
         found.append("shared errors")
     return tuple(found)
 
