@@ -142,7 +142,7 @@ class Stream:
         >>> whole = Records(pattern, y, np.ones(40))
         >>> found = Stream.of(kernel, labels, 2, whole, lambda function: [function([whole])])
         >>> found.judge().pairs.means.round(2).tolist()
-        [[0.31, 0.21]]
+        [[1.17, 0.94]]
     """
 
     kernel: Any

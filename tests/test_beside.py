@@ -63,7 +63,7 @@ def test_evidence_multiplies_the_answers_likelihood():
 @pytest.mark.thorough
 def test_observations_put_shared_errors_right_and_say_how_many_are_left():
     for seed in range(2):
-        answers, truth, y = panel(seed, 1000)
+        answers, truth, y = panel(seed, 1500)
         before, after = infer_labels(answers), infer_labels(answers, y)
         was, believed = wrong(before, truth)
         now, expected = wrong(after, truth)

@@ -109,6 +109,12 @@ def test_a_ranking_is_the_same_whatever_the_way_in(folder, capsys, way, options,
     _, expected = judged(capsys, "rank", folder / "one.csv", *RANK, *options)
     source, counted = way
     about, found = judged(capsys, "rank", source, *RANK, *options)
+    if counted and options == ("--observation", "level"):  # by random features, pass by pass
+        assert "records stay in the files" in about["notes"][0]
+        for one, same in zip(found["reports"], expected["reports"], strict=True):
+            assert one["name"] == same["name"]
+            assert one["keeps"] == pytest.approx(same["keeps"], abs=0.03)
+        return
     assert_equal(found, expected)
     assert counted_note(about) == (counted and categories)
     if counted and "--bins" in options:
@@ -170,7 +176,7 @@ def test_issues_are_the_same_whatever_the_way_in(folder, capsys, tmp_path, way):
             same[name] for name in ("label", "suggested", "crp")
         ]
         assert float(row["wrong"]) == pytest.approx(float(same["wrong"]), rel=1e-9)
-        assert not counted or Path(row["file"]).stem == str(int(row["row"]) // 800)
+        assert not counted or Path(row["file"]).stem == str((int(row["row"]) - 2) // 800)
     assert f"about {len(found)} of" in many[1]
     _, listing = judged(capsys, "issues", source, *options)
     assert listing["number"] == len(found)
@@ -189,8 +195,8 @@ def test_issues_are_the_same_whatever_the_way_in(folder, capsys, tmp_path, way):
     assert checked["schema"] == "jgram/issues/1"
 
 
-def expected_crp(folder, row):
-    return pq.read_table(folder / "one.parquet")["crp"][int(row)].as_py()
+def expected_crp(folder, row):  # rows as a spreadsheet numbers them
+    return pq.read_table(folder / "one.parquet")["crp"][int(row) - 2].as_py()
 
 
 @pytest.mark.thorough

@@ -269,6 +269,7 @@ def front_doors(directory):
     sequential.update(start, REPORTS[:2], NUMBERS)
     ring = observe(kernels.RBF(3.0), NUMBERS, mesh=jax.make_mesh((1,), ("records",)))
     ring.gram(NUMBERS), ring.product(NUMBERS)
+    jgram.observed.block(ring, np.arange(3), np.arange(2))
     drawn = approximation.approximate(TableKernel.of(NUMBERS.astype(float)), NUMBERS)
     approximation.leave_blocks_out(drawn, REPORTS, **CLASSES)
     drawn.product(NUMBERS), drawn.gram(NUMBERS), drawn.squares
@@ -280,7 +281,7 @@ def front_doors(directory):
     jgram.bootstrap(KEY, X_HAT, NUMBERS, kernels.RBF(3.0), draws=2)
     answers = annotators.answers_from_matrix(rng.integers(0, 3, (30, 4)))
     annotators.rank_annotators(answers)
-    posterior.item_weights(np.zeros(2, np.int32), items=1, correlation=0.5)
+    posterior.tempered(np.ones((2, 3)) / 3, np.ones(2))
     found = contrasts.products(RBF, REPORTS, **CLASSES)
     contrasts.payoffs_of_pairs(found, jnp.array([[0, 1]]))
     contrasts.scores(found, jnp.array([0]))
@@ -328,6 +329,10 @@ def test_what_the_front_doors_compile(monkeypatch, tmp_path):
                 path = f"{module.__name__}.{name}"
                 compiled.setdefault(id(value), (path, catching(path, value)))
                 monkeypatch.setattr(module, name, compiled[id(value)][1])
+    means = tuple(compiled[id(one)][1] for one in contrasts.OF_MEANS)
+    named = {name: compiled[id(one)][1] for name, one in streams._FUNCTIONS.items()}
+    monkeypatch.setattr(contrasts, "OF_MEANS", means)
+    monkeypatch.setattr(streams, "_FUNCTIONS", named)
     with np.errstate(all="ignore"):
         front_doors(tmp_path)
     assert called == {path for path, _ in compiled.values()}
