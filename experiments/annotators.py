@@ -727,16 +727,20 @@ def summary(results: dict[str, Any]) -> tuple[list[tuple[str, str, str]], str]:
             f"{copies['found']:.0%}",
         ),
     ]
-    behind = ("dawid_skene", "mace", "glad", "wawa")
+    models = results["panel_comparison"]["accuracy_less"]
+    peers = ("agreement", "dawid_skene", "one_coin", "mace", "glad", "wawa")
     words = (
-        "**Ahead of Dawid-Skene, MACE, GLAD and Wawa; level with plain agreement and the one-coin "
-        "model.** Agreement gives no intervals and does not see copies. The constants were looked "
-        "at on these crowds; the intervals' are judged with each crowd left out in turn."
+        "**On people ahead of Dawid-Skene and level with plain agreement, the one-coin model, "
+        "MACE, GLAD and Wawa; on language models far ahead of all six.** Every class weighs alike "
+        "in our reading: where truths are skewed (ZenCrowd) agreement orders people better. It "
+        "gives no intervals and does not see copies. The constants were looked at on these "
+        "crowds; the intervals' are judged with each crowd left out in turn. Beside observations "
+        "the share of wrong labels that is expected holds on texts made here, and is far too "
+        "small on real panels and on LabelMe, where observations mislead as the crowd does."
     )
-    ahead = [less[name]["low"] > 0 for name in behind]
-    return numbers, verdict(
-        words, *ahead, less["agreement"]["low"] < 0, less["one_coin"]["low"] < 0
-    )
+    level = [less[name]["low"] < 0 < less[name]["high"] for name in peers if name != "dawid_skene"]
+    ahead = [models[name]["low"] > 0 for name in peers]
+    return numbers, verdict(words, less["dawid_skene"]["low"] > 0, *level, *ahead)
 
 
 def plot(results: dict[str, Any], path: Any) -> None:
