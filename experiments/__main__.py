@@ -54,6 +54,7 @@ NAMES = (
     "annotators",
     "coverage",
     "rank_power",
+    "evidence",
     "table_recipes",
     "attacks",
     "any_time",
