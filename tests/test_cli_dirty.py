@@ -10,6 +10,8 @@ import pytest
 
 from jgram.cli import main
 
+pytestmark = pytest.mark.thorough
+
 NAMES = np.array(["Building", "Road", "Water"])
 
 

@@ -19,6 +19,8 @@ from jgram.left_out import predict_numbers_left_out
 from jgram.observed import observe
 from jgram.report import rank_reports, score
 
+pytestmark = pytest.mark.thorough
+
 N = 300
 RNG = np.random.default_rng(0)
 TRUTH = RNG.normal(size=N)

@@ -81,7 +81,7 @@ def test_what_does_not_fit_is_said(unchecked):
     assert "go on" in sequential.verdict(state, ["a", "b"]).conclusion
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_the_number_of_records_is_what_subsampling_takes():
     """Power at the planned number, measured on fresh data, is the power that was asked for."""
 

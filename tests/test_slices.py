@@ -13,6 +13,8 @@ from jgram.observed import observe
 from jgram.slices import slices
 from tests.refusals import refused
 
+pytestmark = pytest.mark.thorough
+
 SHARES = np.array([0.3, 0.2, 0.15, 0.12, 0.1, 0.08, 0.03, 0.02])
 ERRORS = (0.05, 0.15, 0.3)
 

@@ -17,6 +17,8 @@ from jgram.observed import observe
 from jgram.streams import Records, Stream
 from jgram.uncertainty import uncertainties
 
+pytestmark = pytest.mark.thorough
+
 N, CLASSES = 150, 3
 
 
