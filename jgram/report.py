@@ -1756,8 +1756,8 @@ def _places(judged: _Judged, pairs: Sequence[PairComparison]) -> list[Finding]:
     if judged.otherwise is None:
         return []
     other, names = judged.otherwise, list(judged.bound.reports)
-    z = jax.vmap(sign_test, (0, 0, None))(other.differences, other.weights, judged.groups)[0]
-    p_values = holm((2 * norm.sf(abs(z))).tolist())
+    signed = jax.vmap(sign_test, (0, 0, None))(other.differences, other.weights, judged.groups)
+    z, p_values = np.asarray(signed[0]), holm(np.asarray(signed[1]).tolist())
     values = np.zeros((len(names),) * 2)
     values[np.triu_indices(len(names), 1)] = -np.subtract(*other.means.T)
     order = np.argsort((values - values.T).sum(axis=1), kind="stable")

@@ -18,7 +18,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy.stats import t as student
+from scipy.special import stdtr
 
 from jgram.arrays import Float, Int
 from jgram.comparisons import ESTIMABLE, normal_quantile, student_quantile
@@ -239,7 +239,7 @@ def _tests(read: _Read, apart: np.ndarray) -> dict[int, float]:
         line = (-b / a, 1.0)
         square = read.variance(line)[s] + (read.means[s, 0] / a) ** 2 * _along(cov[None], line)[0]
         z = abs(float(read.means[s] @ line)) / max(float(np.sqrt(square)), 1e-300)
-        p_values[s] = float(2 * student.sf(z, read.count[s] - 1))
+        p_values[s] = float(2 * stdtr(read.count[s] - 1, -z))
     return p_values
 
 
