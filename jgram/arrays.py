@@ -52,6 +52,7 @@ __all__ = [
     "float64",
     "infer_num_classes",
     "is_concrete",
+    "labelled",
     "number_matrix",
     "pytree",
     "refuse_unbounded",
@@ -228,6 +229,19 @@ def report_matrix(
     x_hat = jnp.asarray(x_hat)
     z = x_hat.astype(dtype) if x_hat.ndim == 2 else jax.nn.one_hot(x_hat, num_classes, dtype=dtype)
     return z if weights is None else z * jnp.asarray(weights, dtype)[:, None]
+
+
+def labelled(report: Any) -> Bool[np.ndarray, " n"]:
+    """Which records a report labels: codes from 0 on, rows of a matrix that are not all zeros.
+
+    Example:
+        >>> labelled(np.array([0, -1])).tolist()
+        [True, False]
+        >>> labelled(np.array([[0.0, 0.0], [0.3, 0.7]])).tolist()
+        [False, True]
+    """
+    values = np.asarray(report)
+    return np.asarray(values >= 0 if values.ndim == 1 else values.any(axis=1))
 
 
 def number_matrix(

@@ -17,7 +17,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 from jgram.approximation import approximate
-from jgram.arrays import float64, number_matrix
+from jgram.arrays import float64, labelled, number_matrix
 from jgram.counted import Counted, Fold, representatives
 from jgram.data import (
     Reading,
@@ -94,6 +94,7 @@ class Bound:
         stream: All records, where the others are a sample of them (:func:`bind_files`).
         by: By column the slices in words, and which of them each record is in ``[n]``.
         numbers: Whether the reports are numbers.
+        is_observed: Whether there is other evidence than the reports and gold.
     """
 
     reports: dict[str, Any]
@@ -110,11 +111,7 @@ class Bound:
     stream: Stream | None = None
     by: Mapping[str, tuple[Sequence[str], np.ndarray]] = field(default_factory=dict)
     numbers: bool = False
-
-    @property
-    def is_observed(self) -> bool:
-        """Whether there is other evidence than the reports and gold."""
-        return not self.description.startswith("evidence:")
+    is_observed: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,7 +215,7 @@ def bind(
     found += [
         _missing(name, labels, frequencies)
         for name, labels in codes.items()
-        if not _labelled(labels).all()
+        if not labelled(labels).all()
     ]
     plain = {name: _scores(z) for name, z in codes.items()} if numbers_given else codes
     found += [leak_finding(*leak) for leak in (find_leaks(plain, y) if y is not None else ())]
@@ -243,6 +240,7 @@ def bind(
     return Bound(
         codes, names, observed, chosen.points, description, frequencies, numbers, rows,
         tuple(found), known, encoded.similar.names, by=by, numbers=numbers_given,
+        is_observed=y is not None,
     )  # fmt: skip
 
 
@@ -718,10 +716,6 @@ def _duplicates(y: Mapping[str, Column], points: np.ndarray) -> np.ndarray | Non
     return np.unique(numbers, return_inverse=True)[1] if copied.any() else None
 
 
-def _labelled(labels: np.ndarray) -> np.ndarray:
-    return np.asarray(labels >= 0 if labels.ndim == 1 else labels.any(axis=1))
-
-
 def _scores(z: np.ndarray) -> np.ndarray:
     """Of a matrix of numbers the numbers ``[n]``, NaN where missing."""
     return np.where(z.any(axis=1), z[:, 1] - z[:, 0], np.nan)
@@ -747,13 +741,13 @@ def input_finding(text: str) -> Finding:
 
 def _missing(name: str, labels: np.ndarray, weights: np.ndarray | None) -> Finding:
     copies = np.ones(len(labels)) if weights is None else weights
-    labelled = round(float(copies[_labelled(labels)].sum()))
+    size = round(float(copies[labelled(labels)].sum()))
     return Finding(
         "missing labels",
         "note",
-        f"{name!r} labels {labelled} of {round(float(copies.sum()))} records",
+        f"{name!r} labels {size} of {round(float(copies.sum()))} records",
         "every pair of reports is compared on the records that both label",
-        labelled,
+        size,
     )
 
 

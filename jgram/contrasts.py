@@ -110,6 +110,15 @@ def stacked(each: Sequence[Payoffs]) -> Any:
     return jax.tree.map(lambda *leaves: np.stack(leaves), *each)
 
 
+def sampled_covariance(
+    values: Any, means: Any, weights: Any, groups: Any = None
+) -> Float[np.ndarray, "p k k"]:
+    """Covariances of the mean payoffs of pairs over samples of records, on the host."""
+    away = values - np.asarray(means)[:, :, None]
+    each = zip(away, weights, strict=True)
+    return np.stack([mean_covariance(one, w, groups) for one, w in each])
+
+
 def by_records(pairs: Payoffs, groups: Any = None) -> Payoffs:
     """Payoffs of pairs, on the host, with every record weighing alike, not every class.
 
@@ -122,12 +131,8 @@ def by_records(pairs: Payoffs, groups: Any = None) -> Payoffs:
     total = np.maximum(pairs.weights.sum(axis=1), 2.0)[:, None]
     means = np.einsum("pkn,pn->pk", values, pairs.weights) / total
 
-    def sampled(values: Any, means: Any) -> np.ndarray:
-        away = values - np.asarray(means)[:, :, None]
-        each = zip(away, pairs.weights, strict=True)
-        return np.stack([mean_covariance(one, w, groups) for one, w in each])
-
-    own, new = sampled(pairs.values, pairs.means), sampled(values, means)
+    own = sampled_covariance(pairs.values, pairs.means, pairs.weights, groups)
+    new = sampled_covariance(values, means, pairs.weights, groups)
     scale = np.trace(new, axis1=1, axis2=2) / np.maximum(np.trace(own, axis1=1, axis2=2), 1e-300)
     return pairs._replace(
         values=values,

@@ -38,9 +38,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jgram.annotators.posterior import fit, majority
-from jgram.arrays import Bool, Float, Int, Num, float64
+from jgram.arrays import Bool, Float, Int, Num, float64, labelled
 from jgram.comparisons import ESTIMABLE, mean_covariance
-from jgram.contrasts import Payoffs, one_pair, payoffs, stacked
+from jgram.contrasts import Payoffs, one_pair, payoffs, sampled_covariance, stacked
 from jgram.counted import representatives
 from jgram.kernels import Delta, Linear
 from jgram.observed import Features, Observed, observe
@@ -231,9 +231,7 @@ def with_boldness(pairs: Payoffs, soft: Float[np.ndarray, "k n d"], groups: Any 
     change = np.stack([away[first], away[second]], axis=1) * pairs.means[:, :, None] / 2
 
     def covariance(values: Any) -> np.ndarray:
-        away = values - pairs.means[:, :, None]
-        parts = zip(away, pairs.weights, strict=True)
-        return np.stack([mean_covariance(part, w, groups) for part, w in parts])
+        return sampled_covariance(values, pairs.means, pairs.weights, groups)
 
     values: Any = pairs.values - change
     differences = pairs.differences - change[:, 0] + change[:, 1]
@@ -288,7 +286,7 @@ def by_gold(
         >>> int((found.weights > 0).sum()), bool(found.means[0, 0] > found.means[0, 1])
         (30, True)
     """
-    rows = np.flatnonzero(gold >= 0 if gold.ndim == 1 else gold.any(axis=1))
+    rows = np.flatnonzero(labelled(gold))
     w = np.ones(len(gold)) if weights is None else np.asarray(weights, float)
     near = None if groups is None else np.unique(groups[rows], return_inverse=True)[1]
     with float64():

@@ -32,7 +32,7 @@ from jgram.approximation import (
     leave_blocks_out,
     shortfall,
 )
-from jgram.arrays import Array, Key, float64
+from jgram.arrays import Array, Key, float64, labelled
 from jgram.assumptions import (
     breakdown_share,
     disagreement_test,
@@ -923,8 +923,7 @@ def rank_reports(
         beyond = (
             np.zeros(len(judged.pairs.means)) if judged.joined is None else judged.joined.beyond
         )
-        noise = judged.noise if judged.evident is None else judged.evident
-        found = _verdicts(key, judged.pairs, noise, judged.groups, beyond, confidence)
+        found = _verdicts(key, judged.pairs, judged.told_noise, judged.groups, beyond, confidence)
         verdicts = jax.device_get(found)
     return _ranking(judged, verdicts, questions, length)
 
@@ -1009,6 +1008,11 @@ class _Judged(NamedTuple):
     weigh: str = CLASSES
     otherwise: Payoffs | None = None
     plain: Any = None
+
+    @property
+    def told_noise(self) -> Any:
+        """P-values of the tests against noise, by all evidence where it is joined."""
+        return self.noise if self.evident is None else self.evident
 
 
 def _judgement(
@@ -1131,7 +1135,7 @@ def _judge_by_others(judged: _Judged) -> _Judged:
     d, rows, groups = len(bound.classes), slice(None), judged.groups
     gold = bound.gold
     if len(labels) < FEWEST_REPORTS and gold is not None:  # nothing but gold judges them
-        rows = np.flatnonzero(gold.any(axis=1) if bound.numbers else gold >= 0)
+        rows = np.flatnonzero(labelled(gold))
         what = "numbers" if bound.numbers else "labels"
         bound = replace(bound, description=f"evidence: {len(rows)} right {what}")
         pairs = by_gold(labels, gold, d, bound.weights, groups)
@@ -1446,7 +1450,7 @@ def _taken(bound: Bound, pair: PairComparison) -> tuple[Taken, ...]:
     """Which class is taken for which between two reports, as they were given."""
     one, two = bound.reports[pair.better], bound.reports[pair.worse]
     if one.ndim > 1:
-        one, two = (np.where(x.any(axis=1), x.argmax(axis=1), -1) for x in (one, two))
+        one, two = most_likely(one), most_likely(two)
     both, d = (one >= 0) & (two >= 0), len(bound.classes)
     w = None if bound.weights is None else bound.weights[both]
     counts = np.bincount(one[both].astype(np.int64) * d + two[both], w, d * d).reshape(d, d)
@@ -1533,7 +1537,7 @@ def _ranked(
         keeps_interval=interval,
         first_rank=int(ranks.first[i]),
         last_rank=int(ranks.last[i]),
-        noise_p_value=float((judged.noise if judged.evident is None else judged.evident)[i]),
+        noise_p_value=float(judged.told_noise[i]),
         inside_noise=bool(ranked.noise[i]),
         published=published,
         keeps_features_error=half_width(shares, judged.confidence),

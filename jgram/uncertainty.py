@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jgram.arrays import Array, float64, infer_num_classes
+from jgram.arrays import Array, float64, infer_num_classes, labelled
 from jgram.comparisons import normal_quantile
 from jgram.influences import Linearisation, contributions, leave_one_out, linearise
 from jgram.kernels import Kernel, rbf
@@ -150,7 +150,7 @@ def uncertainties(
         stacked = np.stack(list(codes.values()))
         n = observed.size
         copies = np.ones(n) if weights is None else np.asarray(weights, np.float64)
-        copies = np.stack([copies * _labelled(report) for report in reports.values()])
+        copies = np.stack([copies * labelled(report) for report in reports.values()])
         # Few distinct shapes, few compilations: pad with records of weight 0.
         padding = padded_length(n) - n
         stacked = np.pad(stacked, [(0, 0), (0, padding)] + [(0, 0)] * (stacked.ndim - 2))
@@ -230,11 +230,6 @@ def _labels(report: Any) -> np.ndarray:
     values = np.asarray(report)
     values = values if values.dtype.kind != "b" else values.astype(np.int32)
     return np.maximum(values, 0) if values.ndim == 1 else values
-
-
-def _labelled(report: Any) -> np.ndarray:
-    values = np.asarray(report)
-    return np.asarray(values >= 0 if values.ndim == 1 else values.any(axis=1))
 
 
 def _common_classes(reports: Mapping[str, Any], num_classes: int | None) -> int:

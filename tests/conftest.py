@@ -2,7 +2,9 @@
 
 import gc
 import os
+import shlex
 from pathlib import Path
+from typing import NamedTuple
 
 # Most of a run is compilation. What one worker, subprocess or earlier run has compiled the others
 # load: JAX finds it by the program itself, so that it cannot be out of date.
@@ -58,3 +60,28 @@ def unchecked():
     config.update("jaxtyping_disable", True)
     yield
     config.update("jaxtyping_disable", False)
+
+
+class Result(NamedTuple):
+    """How a command ended, and what it printed."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def jgram(folder, monkeypatch, capsys, unchecked):
+    """Run the command in the folder of the test's module."""
+    from jgram.cli import main  # once the hook above checks what it imports
+
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr("jgram.cli.process.prepare_process", lambda: None)
+
+    def run(line: str, *more: str) -> Result:
+        with pytest.raises(SystemExit) as ended:
+            main([*shlex.split(line), *more])
+        shown = capsys.readouterr()
+        return Result(ended.value.code, shown.out, shown.err)
+
+    return run

@@ -12,7 +12,6 @@ from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
 
 import jax
 import jsonschema
@@ -94,27 +93,6 @@ def folder(tmp_path_factory):
     (folder / "votes.csv").write_text("\n".join(lines))
     (folder / "twofold.csv").write_text("\n".join([*lines, "0,dan,no"]))
     return folder
-
-
-class Result(NamedTuple):
-    exit_code: int
-    stdout: str
-    stderr: str
-
-
-@pytest.fixture
-def jgram(folder, monkeypatch, capsys, unchecked):
-    """Run the command in the folder."""
-    monkeypatch.chdir(folder)
-    monkeypatch.setattr("jgram.cli.process.prepare_process", lambda: None)
-
-    def run(line: str, *more: str):
-        with pytest.raises(SystemExit) as ended:
-            main([*line.split(), *more])
-        shown = capsys.readouterr()
-        return Result(ended.value.code, shown.out, shown.err)
-
-    return run
 
 
 def test_quiet_says_nothing_but_why_there_is_no_answer(jgram, folder):

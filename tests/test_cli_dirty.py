@@ -2,13 +2,10 @@
 
 import json
 import shlex
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import pytest
-
-from jgram.cli import main
 
 pytestmark = pytest.mark.thorough
 
@@ -54,27 +51,6 @@ def folder(tmp_path_factory):
     (folder / "list.json").write_text("[1]")
     (folder / "half.csv").write_text("from,to\nBulding,\n")
     return folder
-
-
-class Result(NamedTuple):
-    exit_code: int
-    stdout: str
-    stderr: str
-
-
-@pytest.fixture
-def jgram(folder, monkeypatch, capsys, unchecked):
-    """Run the command in the folder."""
-    monkeypatch.chdir(folder)
-    monkeypatch.setattr("jgram.cli.process.prepare_process", lambda: None)
-
-    def run(line: str):
-        with pytest.raises(SystemExit) as ended:
-            main(shlex.split(line))
-        shown = capsys.readouterr()
-        return Result(ended.value.code or 0, shown.out, shown.err)
-
-    return run
 
 
 @pytest.mark.parametrize("file", ["audit.csv", "audit.xlsx"])

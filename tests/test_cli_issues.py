@@ -2,7 +2,6 @@
 
 import csv
 import json
-from typing import NamedTuple
 
 import jsonschema
 import numpy as np
@@ -12,7 +11,6 @@ from pyarrow import parquet as pq
 from pyarrow import table as arrow_table
 
 from jgram import load, schema
-from jgram.cli import main
 from jgram.plots import figure
 
 ROWS, UNLABELLED, FLIPPED = 120, [7, 50], [5, 33, 77, 101]
@@ -86,27 +84,6 @@ def folder(tmp_path_factory):
         (folder / "bomb" / f"img{row}.png").write_bytes(b"P6 60000 60000 255\n")
         (folder / "links" / f"out{row}.png").symlink_to(folder / "bomb" / f"img{row}.png")
     return folder
-
-
-class Result(NamedTuple):
-    exit_code: int
-    stdout: str
-    stderr: str
-
-
-@pytest.fixture
-def jgram(folder, monkeypatch, capsys, unchecked):
-    """Run the command in the folder."""
-    monkeypatch.chdir(folder)
-    monkeypatch.setattr("jgram.cli.process.prepare_process", lambda: None)
-
-    def run(line: str):
-        with pytest.raises(SystemExit) as ended:
-            main(line.split())
-        shown = capsys.readouterr()
-        return Result(ended.value.code or 0, shown.out, shown.err)
-
-    return run
 
 
 def place(row):

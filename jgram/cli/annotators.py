@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
-from jgram.cli.options import Confidence, Input, Listing, Missing, Output
+from jgram.cli.options import Confidence, FilledIn, Input, Listing, Missing, Output
 from jgram.cli.outputs import TABLES, whole_file, write_records
 from jgram.cli.show import check_output, emit, progress, say_note
 from jgram.display import Field, Table
@@ -109,10 +109,7 @@ class Checking:
             min=1,
         ),
     ] = None
-    checked: Annotated[
-        Path | None,
-        Option(help="The sheet of --to-check with its column 'right' filled in."),
-    ] = None
+    checked: FilledIn = None
 
 
 def run(

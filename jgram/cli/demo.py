@@ -61,8 +61,9 @@ def run(output: Output, seed: Seed = 0) -> None:
         emit(found, source, Output(plot=plots[name], quiet=silent), told=True, view=view)
         if not silent:
             say()
-        drawing, about = drawing or found.plot(), about or source
-        shown += [Line(title), Line(text), *_titled(view, title, found.plot, first=not shown)]
+        if output.page is not None:
+            drawing, about = drawing or found.plot(), about or source
+            shown += [Line(title), Line(text), *_titled(view, title, found.plot, first=not shown)]
     text = to_json({"schema": "jgram/demo/1", **records})
     if output.page is not None:
         write_page(output.page, shown, drawing, about, text)

@@ -20,6 +20,7 @@ __all__ = [
     "Confidence",
     "CountsScale",
     "Engine",
+    "FilledIn",
     "Gold",
     "Inference",
     "Input",
@@ -87,6 +88,9 @@ SomeReports = Annotated[
         help="Column of reported labels; repeatable. Without, the columns of the file are listed.",
         rich_help_panel="Input",
     ),
+]
+FilledIn = Annotated[
+    Path | None, Option(help="The sheet of --to-check with its column 'right' filled in.")
 ]
 Gold = Annotated[
     str | None,

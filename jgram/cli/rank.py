@@ -11,6 +11,7 @@ from typer import Option
 from jgram.cli.options import (
     CountsScale,
     Engine,
+    FilledIn,
     Gold,
     Inference,
     Input,
@@ -44,10 +45,7 @@ class Checking:
             min=1,
         ),
     ] = None
-    checked: Annotated[
-        Path | None,
-        Option(help="The sheet of --to-check with its column 'right' filled in."),
-    ] = None
+    checked: FilledIn = None
     out: Annotated[Path | None, Option(help="The .csv or .json file of --to-check.")] = None
 
 

@@ -110,7 +110,8 @@ def _read_said(
     reading = Reading(encoding=source.encoding, sheet=source.sheet, separator=source.separator)
     files, reading, _ = opened(source.file, reading)
     missing = source.missing_value or ()
-    columns = read_columns(files, names, missing_values=missing, **source.how, **marks)
+    how = {**source.how, "separator": reading.separator}  # found once
+    columns = read_columns(files, names, missing_values=missing, **how, **marks)
     found = {name: read(data, name).from_row(FIRST_ROW) for name, data in columns.items()}
     return found, told(files, reading)
 

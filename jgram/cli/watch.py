@@ -259,13 +259,9 @@ def _joined(parts: Sequence[Columns]) -> Columns:
     if len(parts) == 1:
         return parts[0]
 
-    def cells(given: Column) -> np.ndarray:
-        if given.is_block:
-            return np.asarray(given.values)
-        found = np.full(len(given), None, object)
-        found[given.present] = given.values
-        return found
+    def joined(name: str) -> np.ndarray:
+        whole = parts[0][name].is_block
+        cells = [np.asarray(part[name], None if whole else object) for part in parts]
+        return np.concatenate(cells)
 
-    return {
-        name: read(np.concatenate([cells(part[name]) for part in parts]), name) for name in parts[0]
-    }
+    return {name: read(joined(name), name) for name in parts[0]}
