@@ -385,3 +385,11 @@ def test_the_page_shows_a_query_of_duckdb_that_runs(tmp_path, monkeypatch):
     exec(code.removeprefix("python"), found)
     expected = count_files(folder, Reading(("doctor", "coder", "crp")))
     assert counted(found["counted"]) == counted(expected)
+
+
+def test_what_was_kept_under_one_encoding_is_not_that_of_another(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes("a\nß\nü\n".encode("cp1252"))
+    for encoding, names in (("cp1252", ("ß", "ü")), ("cp1251", ("Я", "ь"))):
+        reading = Reading(("a",), encoding=encoding)
+        assert count_files(path, reading, checkpoint=tmp_path / "kept").labels == {"a": names}

@@ -534,6 +534,7 @@ def _identity(path: Path, reading: Reading, about: str = "") -> str:
     edges = {name: list(values) for name, values in reading.edges.items()}
     parts = ["jgram counted 3", str(path.resolve()), stat.st_size, stat.st_mtime_ns, stat.st_ino]
     marks = [reading.separator, reading.thousands, reading.decimal, reading.missing_values]
+    marks += [reading.encoding, reading.sheet]
     return json.dumps([*parts, reading.names, *marks, edges, about])
 
 
