@@ -21,7 +21,8 @@ import pytest
 from jaxtyping import config, install_import_hook
 
 install_import_hook("jgram", "beartype.beartype")
-hypothesis.settings.register_profile("steady", max_examples=50, deadline=None)  # no timing
+hypothesis.settings.register_profile("steady", max_examples=50, deadline=None, derandomize=True)
+hypothesis.settings.register_profile("long", max_examples=2000, deadline=None)
 hypothesis.settings.load_profile("steady")
 
 SLOW_EXAMPLES = ("jgram.simclr", "jgram.attack", "jgram.streams")
