@@ -27,6 +27,7 @@ __all__ = [
     "Shown",
     "Table",
     "View",
+    "attributes_of",
     "between",
     "cell_width",
     "columns",
@@ -209,6 +210,21 @@ def conclusion_of(view: View) -> str:
     """The line that concludes."""
     lines = [part for part in view if isinstance(part, Line)]
     return next(line.text for line in lines if line.style == "conclusion")
+
+
+def attributes_of(kind: type) -> dict[str, str]:
+    """What the docstrings of a class and its bases say of each attribute.
+
+    Example:
+        >>> attributes_of(Field)["head"]
+        'Above it; one without is in frames and files only.'
+    """
+    found: dict[str, str] = {}
+    for base in reversed(kind.__mro__):
+        text = (base.__doc__ or "").partition("Attributes:")[2]
+        entries = re.findall(r"^ +(\w+): (.*(?:\n {12,}.*)*)", text, re.M)
+        found |= {name: " ".join(said.split()) for name, said in entries}
+    return found
 
 
 # As text ------------------------------------------------------------------------------------

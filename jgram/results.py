@@ -8,7 +8,6 @@ The version rises with any change to what is written; :func:`load` refuses anoth
 import dataclasses
 import json
 import math
-import re
 import types
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -19,6 +18,7 @@ import numpy as np
 
 from jgram.annotators import AnnotatorRanking, InferredLabels
 from jgram.check import Check
+from jgram.display import attributes_of
 from jgram.drift import Baseline, Drift
 from jgram.issues import CellIssues, ClassSummary, LabelIssues
 from jgram.payments import Payments
@@ -265,7 +265,7 @@ def _result(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
 
 def _of_class(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     """The schema of a dataclass: its fields, then its public properties."""
-    hints, said = get_type_hints(kind), _attributes(kind)
+    hints, said = get_type_hints(kind), attributes_of(kind)
     parts, required = {}, []
     for field in dataclasses.fields(kind):
         dtype = field.metadata.get("dtype")
@@ -275,7 +275,8 @@ def _of_class(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
         low, high = _bounds(field.name, hints[field.name])
         found |= {"minimum": low} if math.isfinite(low) else {}
         found |= {"maximum": high} if math.isfinite(high) else {}
-        parts[field.name] = found | said.get(field.name, {})
+        text = said.get(field.name)
+        parts[field.name] = found | ({"description": text} if text else {})
         required.append(field.name)
     for base in reversed(kind.__mro__):
         for key, member in vars(base).items():
@@ -339,10 +340,3 @@ def _object(properties: dict[str, Any], required: Sequence[str]) -> dict[str, An
         "additionalProperties": False,
         "required": list(required),
     }
-
-
-def _attributes(kind: Any) -> dict[str, dict[str, str]]:
-    """What the docstring says of each attribute."""
-    _, _, text = (kind.__doc__ or "").partition("Attributes:")
-    entries = re.findall(r"^ +(\w+): (.*(?:\n {12,}.*)*)", text, re.M)
-    return {name: {"description": " ".join(said.split())} for name, said in entries}

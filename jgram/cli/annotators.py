@@ -1,16 +1,15 @@
 """``jgram annotators``: people, or labelling functions, by the answers of their peers."""
 
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typer import Option
 
-from jgram.cli.options import Confidence, FilledIn, Input, Listing, Missing, Output
+from jgram.cli.options import Confidence, Input, Listing
 from jgram.cli.outputs import TABLES, whole_file, write_records
-from jgram.cli.show import check_output, emit, progress, say_note
-from jgram.display import Field, Table
+from jgram.cli.show import Answer, check_output, emit, progress, say_note
+from jgram.display import Field, Table, records
 
 if TYPE_CHECKING:
     from jgram.annotators import Answers, InferredLabels
@@ -24,92 +23,72 @@ _DOUBT = "in doubt"
 LABELS = (*TABLES, ".parquet")
 
 
-class By(StrEnum):
-    """What annotators are ranked by."""
-
-    LOG_SCORE = "log-score"
-    BALANCED = "balanced"
-    DETERMINANT = "determinant"
-    ACCURACY = "accuracy"
-
-
-class Repeats(StrEnum):
-    """What to do where one annotator gave one item different labels."""
-
-    REFUSE = "refuse"
-    FIRST = "first"
-    LAST = "last"
-    MAJORITY = "majority"
-
-
 @dataclass(frozen=True, kw_only=True)
 class Columns:
-    """Input"""
+    """Input
 
-    item: Annotated[str, Option(help="Column that names the item.")] = _ITEM
-    annotator: Annotated[str, Option(help="Column that names the annotator.")] = _ANNOTATOR
-    label: Annotated[str, Option(help="Column of the labels.")] = _LABEL
-    answers: Annotated[
-        str | None,
-        Option(
-            help="Instead: columns of a table, one an annotator (gpt,claude or 'model_*'), or an "
-            "array of an npz, a row an item, a column an annotator, -1 for no answer or abstained."
-        ),
-    ] = None
-    items: Annotated[
-        Path | None,
-        Option(help="File with a row an item, its name in the column --item."),
-    ] = None
-    observation: Annotated[
-        list[str] | None,
-        Option(
-            help="Column of texts, numbers or categories that depends on the truth, in --items or "
-            "beside the answers; repeatable."
-        ),
-    ] = None
-    gold: Annotated[
-        str | None,
-        Option(help="Column of right labels, in --items or beside the answers, mostly empty."),
-    ] = None
-    repeats: Annotated[
-        Repeats,
-        Option(help="Of an annotator's different labels for one item: which to keep."),
-    ] = Repeats.REFUSE
+    Attributes:
+        item: Column that names the item.
+        annotator: Column that names the annotator.
+        label: Column of the labels.
+        answers: Instead: columns of a table, one an annotator (gpt,claude or 'model_*'), or an
+            array of an npz, a row an item, a column an annotator, -1 for no answer or abstained.
+        items: File with a row an item, its name in the column --item.
+        observation: Column of texts, numbers or categories that depends on the truth, in --items or
+            beside the answers; repeatable.
+        gold: Column of right labels, in --items or beside the answers, mostly empty.
+        repeats: Of an annotator's different labels for one item: which to keep.
+    """
+
+    item: str = _ITEM
+    annotator: str = _ANNOTATOR
+    label: str = _LABEL
+    answers: str | None = None
+    items: Path | None = None
+    observation: list[str] | None = None
+    gold: str | None = None
+    repeats: Literal["refuse", "first", "last", "majority"] = "refuse"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Judging:
-    """Ranking"""
+    """Ranking
+
+    Attributes:
+        by: Agreement with the others; share right if classes were as frequent; what is left of the
+            truth; share right.
+        incentive: For payments: no answer has a part in what it is judged by.
+    """
 
     by: Annotated[
-        By | None,
-        Option(
-            help="Agreement with the others; share right if classes were as frequent; what is left "
-            "of the truth; share right.",
-            show_default="log-score, accuracy with --abstain",
-        ),
+        Literal["log-score", "balanced", "determinant", "accuracy"] | None,
+        Option(show_default="log-score, accuracy with --abstain"),
     ] = None
-    incentive: Annotated[
-        bool,
-        Option(
-            "--incentive",
-            help="For payments: no answer has a part in what it is judged by.",
-        ),
-    ] = False
+    incentive: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class Checking:
-    """Checking by hand"""
+    """Checking by hand
 
-    to_check: Annotated[
-        int | None,
-        Option(
-            help="Write so many items to check into --out: half in most doubt, half at random.",
-            min=1,
-        ),
-    ] = None
-    checked: FilledIn = None
+    Attributes:
+        to_check: Write so many items to check into --out: half in most doubt, half at random.
+        checked: The sheet of --to-check with its column 'right' filled in.
+    """
+
+    to_check: Annotated[int | None, Option(min=1)] = None
+    checked: Path | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listed(Listing):
+    """Output
+
+    Attributes:
+        labels_out: Write inferred labels and probabilities to this .csv, .json or .parquet file.
+    """
+
+    labels_out: Path | None = None
 
 
 def run(
@@ -117,16 +96,8 @@ def run(
     columns: Columns,
     judging: Judging,
     checking: Checking,
-    listing: Listing,
-    output: Output,
-    labels_out: Annotated[
-        Path | None,
-        Option(
-            help="Write inferred labels and probabilities to this .csv, .json or .parquet file.",
-            rich_help_panel="Output",
-        ),
-    ] = None,
-    confidence: Confidence = 0.95,
+    output: Listed,
+    uncertainty: Confidence,
 ) -> int:
     """Rank annotators by their peers' answers: no truth needed, one row for each answer.
 
@@ -150,22 +121,22 @@ def run(
 
         jgram annotators answers.npz --answers answers --out annotators.csv --plot them.png
     """
-    outputs = {"--out": (listing.out, TABLES), "--labels-out": (labels_out, LABELS)}
+    labels_out = output.labels_out
+    outputs = {"--out": (output.out, TABLES), "--labels-out": (labels_out, LABELS)}
     check_output(output, [source.file, columns.items, checking.checked], outputs)
-    if checking.to_check is not None and listing.out is None:
+    if checking.to_check is not None and output.out is None:
         raise ValueError("--to-check: expected --out, the file for the items to check, got none")
     with progress("ranking annotators", quiet=output.quiet):
         given = _merged(_answers(source, columns), source.merge)
         y, gold = _beside(source, columns, given, checking.checked)
         labels = labels_out is not None or checking.to_check is not None
-        found, inferred = _judged(given, y, gold, judging, confidence, labels=labels)
+        found, inferred = _judged(given, y, gold, judging, uncertainty.confidence, labels=labels)
         if labels_out is not None:
             _write_labels(labels_out, inferred)
-    out = None if listing.out is None else (listing.out, found.table())
+    answer = Answer(found, {"file": str(source.file)}, found.separated, written=[labels_out])
     if checking.to_check is not None:
-        out = (listing.out, _sheet(inferred, checking.to_check, gold))
-    options = {"out": out, "written": [labels_out], "limit": listing.limit}
-    return emit(found, {"file": str(source.file)}, output, told=found.separated, **options)
+        answer = answer._replace(rows=records(_sheet(inferred, checking.to_check, gold)))
+    return emit(answer, output)
 
 
 def _merged(answers: "Answers", merge: str | None) -> "Answers":
@@ -195,7 +166,7 @@ def _judged(
     from jgram.annotators.ranking import labels_beside, ranked_beside
 
     beside = judge_beside(given, y, gold, incentive=judging.incentive)
-    reading: Any = judging.by and judging.by.value.replace("-", "_")
+    reading: Any = judging.by and judging.by.replace("-", "_")
     found = ranked_beside(given, beside, by=reading, confidence=confidence)
     if not labels:
         return found, None
@@ -316,9 +287,9 @@ def _wide(source: Input, given: Columns) -> "Answers":
         [name for name in names for _ in range(size)],
         label,
         classes=listed(source.classes, read[names[0]]),
-        repeats=given.repeats.value,
+        repeats=given.repeats,
         abstain=listed(source.abstain, read[names[0]]) or (),
-        missing="raise" if source.missing is Missing.RAISE else "drop",
+        missing="raise" if source.missing == "raise" else "drop",
     )
 
 
@@ -331,7 +302,7 @@ def _answers(source: Input, given: Columns) -> "Answers":
     )
     from jgram.cli.read import listed, read_raw
 
-    missing = "raise" if source.missing is Missing.RAISE else "drop"
+    missing = "raise" if source.missing == "raise" else "drop"
     if source.file.suffix.lower() == ".json":
         if given.annotator != _ANNOTATOR or given.answers is not None:
             option = "--answers" if given.answers is not None else "--annotator"
@@ -344,7 +315,7 @@ def _answers(source: Input, given: Columns) -> "Answers":
             item=None if given.item == _ITEM else given.item,
             label=None if given.label == _LABEL else given.label,
             classes=listed(source.classes, []),
-            repeats=given.repeats.value,
+            repeats=given.repeats,
             abstain=listed(source.abstain, []) or (),
             missing=missing,
         )
@@ -361,7 +332,7 @@ def _answers(source: Input, given: Columns) -> "Answers":
     return answers_from_columns(
         *columns.values(),
         classes=listed(source.classes, label),
-        repeats=given.repeats.value,
+        repeats=given.repeats,
         abstain=listed(source.abstain, label) or (),
         missing=missing,
     )

@@ -1,18 +1,17 @@
 """``jgram check``: rules that a night's data have to pass."""
 
 import tomllib
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
-from enum import StrEnum
 from glob import glob
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
-from typer import Argument, Option
+from typer import Argument
 
 from jgram.cli.options import Engine, Inference, Input, Observed, Output
 from jgram.cli.outputs import whole_file
-from jgram.cli.show import check_output, emit, progress
+from jgram.cli.show import Answer, check_output, emit, progress
 
 if TYPE_CHECKING:
     from jgram.drift import Drift
@@ -23,34 +22,48 @@ FAILED = 4
 _GROUPS = {"source": Input, "observed": Observed, "inference": Inference, "engine": Engine}
 _OWN = {"reports": list[str], "rules": list[str], "gold": str, "strict": bool}
 _SAME = {"observations": "observation"}
-_Beside = Annotated[Path | None, Option(rich_help_panel="Baseline")]
 
 
-def run(
-    output: Output,
-    rules: Annotated[
-        Path, Argument(help="TOML file, or pyproject.toml with a table tool.jgram.")
-    ] = Path("pyproject.toml"),
-    file: Annotated[Path | None, Argument(help="Tonight's data, if not the rules' file.")] = None,
-    save_baseline: Annotated[
-        Path | None,
-        Option(help="Keep bins, bandwidths, scorer, what reports earn.", rich_help_panel="Drift"),
-    ] = None,
-    against: Annotated[
-        Path | None,
-        Option(help="A baseline that was kept: no report may be worse.", rich_help_panel="Drift"),
-    ] = None,
-    junit: Annotated[
-        Path | None, Option(help="Write the rules as JUnit's XML.", rich_help_panel="Output")
-    ] = None,
-    history: Annotated[
-        str | None,
-        Option(
-            help="Nights before: a .jsonl file, to which this one is added, or '*.json' of --json.",
-            rich_help_panel="Output",
-        ),
-    ] = None,
-) -> int:
+@dataclass(frozen=True, kw_only=True)
+class Rules:
+    """Input
+
+    Attributes:
+        rules: TOML file, or pyproject.toml with a table tool.jgram.
+        file: Tonight's data, if not the rules' file.
+    """
+
+    rules: Annotated[Path, Argument()] = Path("pyproject.toml")
+    file: Annotated[Path | None, Argument()] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kept:
+    """Drift
+
+    Attributes:
+        save_baseline: Keep bins, bandwidths, scorer, what reports earn.
+        against: A baseline that was kept: no report may be worse.
+    """
+
+    save_baseline: Path | None = None
+    against: Path | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Told(Output):
+    """Output
+
+    Attributes:
+        junit: Write the rules as JUnit's XML.
+        history: Nights before: a .jsonl file, to which this one is added, or '*.json' of --json.
+    """
+
+    junit: Path | None = None
+    history: str | None = None
+
+
+def run(source: Rules, kept: Kept, output: Told) -> int:
     """Judge tonight's data by the rules of a file; exit code 4 where one fails.
 
     The file names data, reports, observations and rules, and any option of rank by its name:
@@ -67,39 +80,29 @@ def run(
         jgram check rules.toml tonight.csv --against baseline.json --junit check.xml \\
           --history nights.jsonl --html nights.html
     """
-    given = _read_rules(rules, file)
-    outputs = {
-        "--save-baseline": (save_baseline, (".json",)),
-        "--junit": (junit, (".xml",)),
-    }
-    check_output(output, [rules, given["source"].file, against], outputs)
+    given, junit = _read_rules(source.rules, source.file), output.junit
+    outputs = {"--save-baseline": (kept.save_baseline, (".json",)), "--junit": (junit, (".xml",))}
+    check_output(output, [source.rules, given["source"].file, kept.against], outputs)
     with progress("checking", quiet=output.quiet) as bar:
         from jgram.check import check
 
-        ranking, drift, gold, about = _judge(given, against, save_baseline, bar)
+        ranking, drift, gold, about = _judge(given, kept, bar)
         when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M")
-        found = check(
-            given["rules"],
-            ranking,
-            drift=drift,
-            gold=gold,
-            strict=given["strict"],
-            when=when,
-        )
+        said, strict = given["rules"], given["strict"]
+        found = check(said, ranking, drift=drift, gold=gold, strict=strict, when=when)
     view, drawing = [*found.view(about)], None
     if junit is not None:
         with whole_file(junit) as beside:
             beside.write_text(found.to_junit() + "\n", encoding="utf-8")
-    if history is not None:
-        nights = _nights(history, found)
+    if output.history is not None:
+        nights = _nights(output.history, found)
         if len(nights) > 1:
             from jgram.check import history as past
 
             table, drawing = past(nights)
             view.insert(-1, table)
-    emit(
-        found, about, output, told=True, view=view, drawing=drawing, written=[junit, save_baseline]
-    )
+    written = [junit, kept.save_baseline]
+    emit(Answer(found, about, view=view, drawing=drawing, written=written), output)
     return 0 if found.passed else FAILED
 
 
@@ -145,15 +148,15 @@ def _read_rules(path: Path, file: Path | None) -> dict[str, Any]:
 def _typed(hint: Any, value: Any, where: str) -> Any:
     """A value of the file as its option has it."""
     kinds = [kind for kind in get_args(hint) if kind is not type(None)]
-    kind = kinds[0] if kinds and get_origin(hint) is not list else hint
+    kind = kinds[0] if kinds and get_origin(hint) not in (list, Literal) else hint
     if get_origin(kind) is list:
         if not isinstance(value, list):
             raise ValueError(f"{where}: expected a list, got {value!r}")
         return [_typed(get_args(kind)[0], each, where) for each in value]
-    if isinstance(kind, type) and issubclass(kind, StrEnum):
-        if value not in list(kind):
-            raise ValueError(f"{where}: expected {', '.join(kind)}, got {value!r}")
-        return kind(value)
+    if get_origin(kind) is Literal:
+        if value not in get_args(kind):
+            raise ValueError(f"{where}: expected {', '.join(get_args(kind))}, got {value!r}")
+        return value
     if kind is Path:
         kind = str
     allowed = (int, float) if kind is float else kind
@@ -163,7 +166,7 @@ def _typed(hint: Any, value: Any, where: str) -> Any:
     return Path(value) if hint is Path or Path in kinds else value
 
 
-def _judge(given: dict[str, Any], against: Path | None, keep: Path | None, bar: Any) -> Any:
+def _judge(given: dict[str, Any], kept: Kept, bar: Any) -> Any:
     """The ranking, the drift, gold by report, and where the records came from."""
     from jgram.cli.read import ranked, read_for_judging, read_raw, read_records
 
@@ -172,11 +175,11 @@ def _judge(given: dict[str, Any], against: Path | None, keep: Path | None, bar: 
     read = read_for_judging(source, observed, names, inference, engine, bar)
     ranking = ranked(read, inference.seed)
     drift = None
-    if against is not None or keep is not None:
+    if kept.against or kept.save_baseline:
         plain = replace(observed, bins=None, observation_bins=None)
         others = [name for name in (inference.weight, inference.group) if name]
         night = read_records(source, plain, names, engine, bar, others=others)
-        drift = _drift(given, night, against, keep)
+        drift = _drift(given, night, kept.against, kept.save_baseline)
     gold = None
     if given["gold"] is not None:
         columns = read_raw(source, [*names, given["gold"]])

@@ -1,11 +1,12 @@
 """``jgram demo``: the command on data that come with the package."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jgram.cli.options import Output, Seed
 from jgram.cli.outputs import FIGURES, PAGES, check_outputs
-from jgram.cli.show import emit, progress, say, say_json
+from jgram.cli.show import Answer, emit, progress, say, say_json
 from jgram.display import Line, Table, to_record
 
 if TYPE_CHECKING:
@@ -29,7 +30,18 @@ _TEXTS = {
 }
 
 
-def run(output: Output, seed: Seed = 0) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Uncertainty:
+    """Uncertainty
+
+    Attributes:
+        seed: Seed of the simultaneous intervals.
+    """
+
+    seed: Seed = 0
+
+
+def run(output: Output, uncertainty: Uncertainty) -> None:
     """Two rankings: one that the data decide, and one that they cannot.
 
     Labels of 10,000 images with known errors, against image embeddings; then three vintages of
@@ -43,14 +55,14 @@ def run(output: Output, seed: Seed = 0) -> None:
     from jgram.cli.page import write_page
     from jgram.data.json import to_json
 
-    plot, silent = output.plot or Path("jgram-demo.png"), output.as_json or output.quiet
+    plot, silent = output.plot or Path("jgram-demo.png"), output.json or output.quiet
     plots = {"images": plot, "employment": plot.with_stem(f"{plot.stem}-employment")}
     outputs: Any = {f"--plot of {name}": (file, FIGURES) for name, file in plots.items()}
-    check_outputs({**outputs, "--html": (output.page, PAGES)}, [])
+    check_outputs({**outputs, "--html": (output.html, PAGES)}, [])
     records, shown, drawing, about = {}, [], None, {}
     for name, judge in {"images": _images, "employment": _employment}.items():
         with progress(f"ranking {name}", quiet=silent):
-            found, source = judge(seed)
+            found, source = judge(uncertainty.seed)
         view = found.view(source, counts_scale=name == "employment")
         records[name] = to_record(found, source=source)
         title, text = _TEXTS[name]
@@ -58,18 +70,18 @@ def run(output: Output, seed: Seed = 0) -> None:
             say(title, "bold")
             say(text)
             say()
-        emit(found, source, Output(plot=plots[name], quiet=silent), told=True, view=view)
+        emit(Answer(found, source, view=view), Output(plot=plots[name], quiet=silent))
         if not silent:
             say()
-        if output.page is not None:
+        if output.html is not None:
             drawing, about = drawing or found.plot(), about or source
             shown += [Line(title), Line(text), *_titled(view, title, found.plot, first=not shown)]
     text = to_json({"schema": "jgram/demo/1", **records})
-    if output.page is not None:
-        write_page(output.page, shown, drawing, about, text)
+    if output.html is not None:
+        write_page(output.html, shown, drawing, about, text)
         if not silent:
-            say(f"written: {output.page}", "dim")
-    if output.as_json:
+            say(f"written: {output.html}", "dim")
+    if output.json:
         say_json(text)
 
 

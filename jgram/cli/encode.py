@@ -17,56 +17,54 @@ __all__ = ["run"]
 
 @dataclass(frozen=True, kw_only=True)
 class Images:
-    """Input"""
+    """Input
 
-    images: Annotated[Path, Argument(help="Folder of images, or npz with one array of them.")]
-    labels: Annotated[
-        Path | None,
-        Option(help="Table whose rows get the embedding of their image beside them."),
-    ] = None
-    image_column: Annotated[
-        str | None, Option(help="Column of --labels that names the image files.")
-    ] = None
-    resize: Annotated[bool, Option("--resize", help="Bring images to the size trained on.")] = False
+    Attributes:
+        images: Folder of images, or npz with one array of them.
+        labels: Table whose rows get the embedding of their image beside them.
+        image_column: Column of --labels that names the image files.
+        resize: Bring images to the size trained on.
+    """
+
+    images: Annotated[Path, Argument()]
+    labels: Path | None = None
+    image_column: str | None = None
+    resize: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
-    """Training"""
+    """Training
 
-    epochs: Annotated[
-        int | None,
-        Option(help="Train on these images first, so many times through all of them."),
-    ] = None
-    checkpoint: Annotated[
-        Path | None,
-        Option(
-            help="Folder of a trained encoder; with --epochs, where training is kept.",
-            show_default="beside --out",
-        ),
-    ] = None
-    size: Annotated[int, Option(help="Side of the images that --epochs trains on, pixels.")] = 32
-    seed: Annotated[int, Option(help="Seed of training.")] = 0
+    Attributes:
+        epochs: Train on these images first, so many times through all of them.
+        checkpoint: Folder of a trained encoder; with --epochs, where training is kept.
+        size: Side of the images that --epochs trains on, pixels.
+        seed: Seed of training.
+    """
+
+    epochs: int | None = None
+    checkpoint: Annotated[Path | None, Option(show_default="beside --out")] = None
+    size: int = 32
+    seed: int = 0
 
 
-def run(
-    given: Images,
-    training: Training,
-    out: Annotated[
-        Path, Option(help="The .npz or .parquet file to write.", rich_help_panel="Output")
-    ],
-    features: Annotated[
-        bool,
-        Option(
-            "--features",
-            help="The backbone's features, not the projections.",
-            rich_help_panel="Output",
-        ),
-    ] = False,
-    quiet: Annotated[
-        bool, Option("--quiet", help="Say nothing but errors.", rich_help_panel="Output")
-    ] = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Embeddings:
+    """Output
+
+    Attributes:
+        out: The .npz or .parquet file to write.
+        features: The backbone's features, not the projections.
+        quiet: Say nothing but errors.
+    """
+
+    out: Path
+    features: bool = False
+    quiet: bool = False
+
+
+def run(given: Images, training: Training, output: Embeddings) -> None:
     """Turn images into numbers (embeddings), to observe labels through.
 
     With --epochs an encoder (SimCLR, a ResNet-18) learns from the images themselves, without
@@ -83,6 +81,7 @@ def run(
         jgram encode more/ --checkpoint photos.checkpoint --resize --out more.npz
     """
     images, labels, image_column = given.images, given.labels, given.image_column
+    out, quiet = output.out, output.quiet
     epochs, checkpoint = training.epochs, training.checkpoint
     outputs = {"--out": (out, (".npz", ".parquet")), "--checkpoint": (checkpoint, ())}
     check_outputs(outputs, [images, labels])
@@ -102,7 +101,7 @@ def run(
                    tell=(lambda _: None) if quiet else say_note, progress=not quiet)  # fmt: skip
     with progress(f"embedding {images}", quiet=quiet):
         resized = given.resize or epochs is not None
-        embeddings, names = embed_path(images, place, features=features, resize=resized)
+        embeddings, names = embed_path(images, place, features=output.features, resize=resized)
     if table is not None and image_column is not None:
         rows = _rows(table[image_column], names, image_column, images)
         columns = {**table, "embedding": embeddings[rows]}

@@ -1,17 +1,17 @@
 """``jgram issues``: the records to look at first, and how many labels are wrong."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
-from jgram.cli.options import Engine, Input, Listing, Missing, Observed, Output
-from jgram.cli.outputs import TABLES, unspelled, write_records
-from jgram.cli.show import check_output, emit, progress
-from jgram.display import Field, Line, Table, records
+from jgram.cli.options import Engine, Input, Listing, Observed
+from jgram.cli.outputs import TABLES, unspelled
+from jgram.cli.show import Answer, check_output, emit, progress
+from jgram.display import Field, Line, records
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,50 +26,51 @@ _SHOWN_COLUMNS, _PAGE_COLUMNS, _LONGEST = 8, 24, 32
 
 
 @dataclass(frozen=True, kw_only=True)
-class Checking:
-    """Checking by hand"""
+class Judged(Input):
+    """Input
 
-    to_check: Annotated[
-        int | None,
-        Option(
-            help="Instead of the issues, list so many rows to check by hand: they tell how many "
-            "labels are wrong.",
-            min=1,
-        ),
-    ] = None
-    checked: Annotated[
-        Path | None,
-        Option(
-            help="What you found: a file with the columns row and right, the right label or yes "
-            "or no; rows without an answer are passed over."
-        ),
-    ] = None
-    identifier: Annotated[
-        str | None, Option("--id", help="Column that names the records, shown beside their rows.")
-    ] = None
+    Attributes:
+        report: Column of reported labels.
+    """
+
+    report: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checking:
+    """Checking by hand
+
+    Attributes:
+        to_check: Instead of the issues, list so many rows to check by hand: they tell how many
+            labels are wrong.
+        checked: What you found: a file with the columns row and right, the right label or yes or
+            no; rows without an answer are passed over.
+        id: Column that names the records, shown beside their rows.
+    """
+
+    to_check: Annotated[int | None, Option(min=1)] = None
+    checked: Path | None = None
+    id: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Images:
-    """Images"""
+    """Images
 
-    images: Annotated[
-        Path | None,
-        Option(help="Images of the rows: an .npz file, or a folder, file names in row order."),
-    ] = None
-    image_column: Annotated[
-        str | None,
-        Option(help="Column that names the files of the folder, or array of the npz."),
-    ] = None
+    Attributes:
+        images: Images of the rows: an .npz file, or a folder, file names in row order.
+        image_column: Column that names the files of the folder, or array of the npz.
+    """
+
+    images: Path | None = None
+    image_column: str | None = None
 
 
 def run(
-    report: Annotated[str, Option(help="Column of reported labels.", rich_help_panel="Input")],
-    source: Input,
+    source: Judged,
     observed: Observed,
     engine: Engine,
-    listing: Listing,
-    output: Output,
+    output: Listing,
     checking: Checking,
     pictures: Images,
 ) -> int:
@@ -91,101 +92,105 @@ def run(
         jgram issues labels.npz --report answers --observation features \\
           --images photos --plot suspects.png
     """
-    to_check, checked = checking.to_check, checking.checked
     _ = observed.needed
-    images, image_column = pictures.images, pictures.image_column
-    outputs = {"--out": (listing.out, TABLES), "--checkpoint": (engine.checkpoint, ())}
-    check_output(output, [source.file, checked, images], outputs)
-    if output.plot is None and (images or image_column):
+    images = pictures.images
+    outputs = {"--out": (output.out, TABLES), "--checkpoint": (engine.checkpoint, ())}
+    check_output(output, [source.file, checking.checked, images], outputs)
+    if output.plot is None and (images or pictures.image_column):
         raise ValueError("--images: expected --plot, the file to draw them into, got none")
     with progress("looking for label issues", quiet=output.quiet) as bar:
-        import numpy as np
-
         from jgram.cli.images import check_images
-        from jgram.cli.read import kernel_of, kinds_of, listed, merge_of, read_records
-        from jgram.data import read_cells
-        from jgram.data.files import FIRST_ROW, column_names, select
-        from jgram.issues import label_issues
+        from jgram.cli.read import read_records
+        from jgram.data.files import column_names, select
 
         if images is not None:
             check_images(images)
-        identifier = [checking.identifier] if checking.identifier else []
-        if identifier and str(source.file) == "-":
+        if checking.id and str(source.file) == "-":
             raise ValueError("--id: expected a file, got standard input")
-        if identifier:
-            select(column_names(source.file, **source.how), identifier, source.file)
+        if checking.id:
+            select(column_names(source.file, **source.how), [checking.id], source.file)
         whole = {
-            "--id": identifier,
+            "--id": checking.id,
             "--merge": source.merge,
-            "--to-check": to_check,
-            "--checked": checked,
+            "--to-check": checking.to_check,
+            "--checked": checking.checked,
             "--images": images,
-            f"--out {listing.out}": listing.out and listing.out.suffix.lower() != ".csv",
+            f"--out {output.out}": output.out and output.out.suffix.lower() != ".csv",
         }
         asked = next((option for option, given in whole.items() if given), None)
-        read = read_records(source, observed, [report], engine, bar, whole=asked)
-        columns, rows = read.columns, read.rows
-        labels = _answered(columns.pop(report), source.abstain)
+        read = read_records(source, observed, [source.report], engine, bar, whole=asked)
+        read.columns[source.report] = _answered(read.columns[source.report], source.abstain)
         notes = [*read.notes, "rows are numbered as a spreadsheet does: the header is row 1"]
         about = {"file": str(source.file), "observations": observed.columns, "notes": notes}
-        if read.counted is not None:
-            return _judge_counted(report, labels, source, about, listing, output, read)
-        classes = listed(source.classes, labels)
-        found = label_issues(
-            labels,
-            {name: columns[name] for name in observed.columns},
-            kernel_of(observed.kernel, observed.bandwidth),
-            name=report,
-            classes=classes,
-            missing="raise" if source.missing is Missing.RAISE else "keep",
-            kinds=kinds_of(observed.kind),
-            scale=observed.scale.value,
-            merge=merge_of(source.merge),
-            report_kind=observed.report_kind.value,
-            checked=_read_checks(checked, labels, classes, rows + FIRST_ROW),
-        )
-        chosen = found.issues if to_check is None else found.to_check(to_check)
-        if str(source.file) == "-":  # can be read once
-            cells = {name: np.asarray(one)[chosen].tolist() for name, one in columns.items()}
+        if read.counted is None:
+            answer = _judge(source, observed, output, checking, pictures, read, about)
         else:
-            cells = read_cells(source.file, rows[chosen].tolist(), **source.how)
-        numbers = rows[chosen] + FIRST_ROW
-        own = beside(cells, [*identifier, *observed.columns], report)
-        own, names = own[len(identifier) :], own[: len(identifier)]
-        answer = [] if to_check is None else [Field("", lambda _: "", keys=("right",))]
-        caption = {} if to_check is None else {"caption": "Records to check by hand"}
-        table = _named(found.listing(chosen, numbers, [*answer, *own], **caption), names)
-        drawing = None
-        if images is not None:
-            if not len(chosen):
-                raise ValueError(f"--plot: there is nothing to draw: {found.conclusion}")
-            shown = table._replace(rows=table.rows[: max(1, min(listing.limit, 100))])
-            drawing = _drawn(images, image_column, records(shown), read.size, cells)
-    return emit(
-        found,
-        about,
-        output,
-        told=found.informative or found.interval is not None,
-        view=[*found.view(about, table), *_next(found, to_check, listing.out)],
-        drawing=drawing,
-        out=None if listing.out is None else (listing.out, table),
-        more={
-            "issues": rows[found.issues] + FIRST_ROW,
-            "by_class": found.by_class(),
-            "records": records(_named(found.listing(chosen, numbers), names)),
-        },
-        limit=listing.limit,
+            answer = _judge_counted(source, output, read, about)
+    return emit(answer, output)
+
+
+def _judge(
+    source: Judged,
+    observed: Observed,
+    output: Listing,
+    checking: Checking,
+    pictures: Images,
+    read: "Prepared",
+    about: Mapping[str, Any],
+) -> Answer:
+    """Records are judged, each with its cells and its image."""
+    import numpy as np
+
+    from jgram.cli.read import kernel_of, kinds_of, listed, merge_of
+    from jgram.data import read_cells
+    from jgram.data.files import FIRST_ROW
+    from jgram.issues import label_issues
+
+    labels, rows, to_check = read.columns[source.report], read.rows, checking.to_check
+    classes = listed(source.classes, labels)
+    found = label_issues(
+        labels,
+        {name: read.columns[name] for name in observed.columns},
+        kernel_of(observed.kernel, observed.bandwidth),
+        name=source.report,
+        classes=classes,
+        missing="raise" if source.missing == "raise" else "keep",
+        kinds=kinds_of(observed.kind),
+        scale=observed.scale,
+        merge=merge_of(source.merge),
+        report_kind=observed.report_kind,
+        checked=_read_checks(checking.checked, labels, classes, rows + FIRST_ROW),
     )
-
-
-def _named(table: Table, names: Sequence[Field]) -> Table:
-    """The table with names beside its rows."""
-    return table._replace(fields=[table.fields[0], *names, *table.fields[1:]])
+    chosen = found.issues if to_check is None else found.to_check(to_check)
+    if str(source.file) == "-":  # can be read once
+        cells = {name: np.asarray(one)[chosen].tolist() for name, one in read.columns.items()}
+    else:
+        cells = read_cells(source.file, rows[chosen].tolist(), **source.how)
+    names = [checking.id] if checking.id else []
+    own = beside(cells, [*names, *observed.columns], source.report)
+    listing = found.listing(chosen, rows[chosen] + FIRST_ROW)
+    first, *others = listing.fields
+    named = listing._replace(fields=[first, *own[: len(names)], *others])
+    table = named._replace(fields=[*named.fields, *own[len(names) :]])
+    if to_check is not None:
+        right = Field("", lambda _: "", keys=("right",))
+        table = named._replace(fields=[*named.fields, right, *own[len(names) :]])
+        table = table._replace(caption="Records to check by hand")
+    drawing = None
+    if pictures.images is not None:
+        if not len(chosen):
+            raise ValueError(f"--plot: there is nothing to draw: {found.conclusion}")
+        shown = table._replace(rows=table.rows[: max(1, min(output.limit, 100))])
+        drawing = _drawn(pictures, records(shown), read.size, cells)
+    issues = rows[found.issues] + FIRST_ROW
+    more = {"issues": issues, "by_class": found.by_class(), "records": records(named)}
+    told, view = found.informative or found.interval is not None, found.view(about, table)
+    view = [*view, *_next(found, to_check, output.out)]
+    return Answer(found, about, told, view, drawing, records(table), more)
 
 
 def _drawn(
-    images: Path,
-    column: str | None,
+    given: Images,
     listed: Sequence[Mapping[str, Any]],
     size: int,
     cells: Mapping[str, Any],
@@ -197,20 +202,15 @@ def _drawn(
 
     beside = {name: values[: len(listed)] for name, values in cells.items()}
     rows = [one["row"] - FIRST_ROW for one in listed]
-    pictures = read_images(images, rows, size, column, beside)
+    assert given.images is not None
+    pictures = read_images(given.images, rows, size, given.image_column, beside)
     return images_figure(pictures, list(map(_title, listed)))
 
 
 def _judge_counted(
-    report: str,
-    labels: "np.ndarray",
-    source: Input,
-    about: Mapping[str, Any],
-    listing: Listing,
-    output: Output,
-    read: "Prepared",
-) -> int:
-    """Large files of categories: distinct records are judged, a second pass writes the issues."""
+    source: Judged, output: Listing, read: "Prepared", about: Mapping[str, Any]
+) -> Answer:
+    """Large files of categories: distinct records are judged, a second pass finds the issues."""
     import numpy as np
 
     from jgram.cli.read import listed
@@ -220,18 +220,21 @@ def _judge_counted(
 
     assert read.counted is not None
     assert read.reading is not None
-    counts = read.counted.counts
+    counts, labels = read.counted.counts, read.columns[source.report]
     judged = np.flatnonzero([x is not None for x in labels])
-    if source.missing is Missing.RAISE and len(judged) < len(labels):
+    if source.missing == "raise" and len(judged) < len(labels):
         lacking = int(counts.sum() - counts[judged].sum())
-        raise ValueError(f"{report}: {lacking} labels missing: leave them out with --missing keep")
+        raise ValueError(
+            f"{source.report}: {lacking} labels missing: leave them out with --missing keep"
+        )
     given = {name: read.columns[name][judged] for name in about["observations"]}
     classes = listed(source.classes, labels[judged])
-    found = cell_issues(labels[judged], given, counts[judged], name=report, classes=classes)
+    found = cell_issues(labels[judged], given, counts[judged], name=source.report, classes=classes)
     beside = [
         Field(name, values.__getitem__, _cut, (name,), name=True) for name, values in given.items()
     ]
-    if listing.out is not None:
+    rows: Iterable[Mapping[str, Any]] = ()
+    if output.out is not None:
         wanted, place = np.zeros((2, len(counts)), int)
         wanted[judged], place[judged] = found.suspicious, np.arange(len(judged))
         located = locate(source.file, read.reading, read.counted, wanted)
@@ -244,17 +247,9 @@ def _judge_counted(
             {"file": str(f), "row": row + FIRST_ROW, **record(int(place[i]))}
             for f, row, i in located
         )
-        write_records(listing.out, "", rows)
-    table = found.table(beside, listing.limit)
-    return emit(
-        found,
-        about,
-        output,
-        told=found.informative,
-        view=found.view(about, table),
-        more={"cells": records(table)},
-        written=[listing.out],
-    )
+    table = found.table(beside, output.limit)
+    view, more = found.view(about, table), {"cells": records(table)}
+    return Answer(found, about, found.informative, view, rows=rows, more=more)
 
 
 def _answered(labels: Any, abstain: str | None) -> Any:

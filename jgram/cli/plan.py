@@ -1,33 +1,44 @@
 """``jgram plan``: how many records a study takes, by a pilot."""
 
-from typing import Annotated
+from dataclasses import dataclass
 
-from typer import Option
-
-from jgram.cli.options import Engine, Gold, Inference, Input, Observed, Output, Reports
-from jgram.cli.show import check_output, emit, progress
+from jgram.cli.options import Engine, Inference, Observed, Output, Reports
+from jgram.cli.show import Answer, check_output, emit, progress
 
 __all__ = ["run"]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Pilot(Reports):
+    """Input
+
+    Attributes:
+        gold: Column of right labels, empty but for some records at random that somebody checked.
+    """
+
+    gold: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """Study
+
+    Attributes:
+        power: Wanted probability of telling an order.
+        width: Wanted width of the intervals of keeps, .1 for 10 points.
+    """
+
+    power: float = 0.8
+    width: float | None = None
+
+
 def run(
-    report: Reports,
-    source: Input,
+    source: Pilot,
     observed: Observed,
     inference: Inference,
     engine: Engine,
     output: Output,
-    gold: Gold = None,
-    power: Annotated[
-        float, Option(help="Wanted probability of telling an order.", rich_help_panel="Study")
-    ] = 0.8,
-    width: Annotated[
-        float | None,
-        Option(
-            help="Wanted width of the intervals of keeps, .1 for 10 points.",
-            rich_help_panel="Study",
-        ),
-    ] = None,
+    study: Study,
 ) -> int:
     """Say how many records it takes to tell reports apart, from a pilot.
 
@@ -40,6 +51,8 @@ def run(
         from jgram.cli.read import Beside, ranked, read_for_judging
         from jgram.plan import plan
 
-        given = read_for_judging(source, observed, report, inference, engine, bar, Beside(gold))
-        found = plan(ranked(given, inference.seed), power=power, width=width)
-    return emit(found, given.source, output, told=found.total is not None)
+        given = read_for_judging(
+            source, observed, source.report, inference, engine, bar, Beside(source.gold)
+        )
+        found = plan(ranked(given, inference.seed), power=study.power, width=study.width)
+    return emit(Answer(found, given.source, told=found.total is not None), output)

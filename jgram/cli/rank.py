@@ -4,25 +4,13 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typer import Option
 
-from jgram.cli.options import (
-    CountsScale,
-    Engine,
-    FilledIn,
-    Gold,
-    Inference,
-    Input,
-    Observed,
-    Output,
-    SomeReports,
-    Weigh,
-    Weighing,
-)
+from jgram.cli.options import Engine, Inference, Input, Observed, Output, Scores
 from jgram.cli.outputs import TABLES, unspelled
-from jgram.cli.show import check_output, emit, progress, say_error, say_json, say_view
+from jgram.cli.show import Answer, check_output, emit, progress, say_error, say_json, say_view
 from jgram.display import Field, Line, Table, records
 
 if TYPE_CHECKING:
@@ -34,58 +22,71 @@ __all__ = ["run"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Checking:
-    """Checking by hand"""
+class Ranked(Input):
+    """Input
 
-    to_check: Annotated[
-        int | None,
-        Option(
-            help="Write so many rows into --out, at random of those where the reports in question "
-            "differ: who is right there settles their order.",
-            min=1,
-        ),
-    ] = None
-    checked: FilledIn = None
-    out: Annotated[Path | None, Option(help="The .csv or .json file of --to-check.")] = None
+    Attributes:
+        report: Column of reported labels; repeatable. Without, the columns of the file are listed.
+        gold: Column of right labels, empty but for some records at random that somebody checked.
+        weigh: What weighs alike: classes, however rare, or records, for the order of the shares of
+            right labels.
+    """
+
+    report: list[str] | None = None
+    gold: str | None = None
+    weigh: Literal["classes", "records"] = "classes"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sliced(Scores):
+    """Output
+
+    Attributes:
+        by: Column whose values cut the records into slices (numbers: quarters), for what is kept in
+            each; repeatable.
+        out: The .csv or .json file of --to-check.
+    """
+
+    by: list[str] | None = None
+    out: Path | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checking:
+    """Checking by hand
+
+    Attributes:
+        to_check: Write so many rows into --out, at random of those where the reports in question
+            differ: who is right there settles their order.
+        checked: The sheet of --to-check with its column 'right' filled in.
+    """
+
+    to_check: Annotated[int | None, Option(min=1)] = None
+    checked: Path | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Streams:
+    """Streams
+
+    Attributes:
+        watch: Read records as they come, into the file or folder, or from standard input (-), and
+            stop once every order is told. --checkpoint keeps what was read.
+        patience: Seconds without new records after which --watch stops.
+    """
+
+    watch: bool = False
+    patience: Annotated[float | None, Option(min=0, show_default="never")] = None
 
 
 def run(
-    source: Input,
+    source: Ranked,
     observed: Observed,
     inference: Inference,
     engine: Engine,
-    output: Output,
+    output: Sliced,
     checking: Checking,
-    report: SomeReports = None,
-    gold: Gold = None,
-    weigh: Weighing = Weigh.CLASSES,
-    by: Annotated[
-        list[str] | None,
-        Option(
-            help="Column whose values cut the records into slices (numbers: quarters), for what is "
-            "kept in each; repeatable.",
-            rich_help_panel="Output",
-        ),
-    ] = None,
-    counts_scale: CountsScale = False,
-    watch: Annotated[
-        bool,
-        Option(
-            "--watch",
-            help="Read records as they come, into the file or folder, or from standard input (-), "
-            "and stop once every order is told. --checkpoint keeps what was read.",
-            rich_help_panel="Streams",
-        ),
-    ] = False,
-    patience: Annotated[
-        float | None,
-        Option(
-            help="Seconds without new records after which --watch stops.",
-            min=0,
-            rich_help_panel="Streams",
-            show_default="never",
-        ),
-    ] = None,
+    streams: Streams,
 ) -> int:
     """Rank reports of the same records by reliability, and say which can be told apart.
 
@@ -113,52 +114,62 @@ def run(
 
         jgram rank incoming/ --report ann --report bob --observation crp --watch --checkpoint kept/
     """
-    if not report:
+    if not source.report:
         return _list_columns(source, output)
-    if len(report) < 2:
-        raise ValueError("expected two or more --report to rank; score takes one")
-    to_check, checked, out = checking.to_check, checking.checked, checking.out
-    outputs = {"--checkpoint": (engine.checkpoint, ()), "--out": (out, TABLES)}
-    check_output(output, [source.file, checked], outputs)
-    if (to_check is None) != (out is None):
-        raise ValueError("expected --to-check, how many rows, with --out, the file for them")
-    if gold and checked:
-        raise ValueError("expected --gold, rows at random, or --checked, rows where reports differ")
-    if watch:
+    _refuse(source, engine, output, checking, streams)
+    if streams.watch:
         from jgram.cli.watch import watch_reports
 
-        if checked or to_check:
-            raise ValueError("--watch: expected neither --to-check nor --checked: rank the records")
-        return watch_reports(report, source, observed, inference, engine, output, gold, patience)
-    with progress(f"ranking {len(report)} reports", quiet=output.quiet) as bar:
+        own = output, source.gold, streams.patience
+        return watch_reports(source.report, source, observed, inference, engine, *own)
+    with progress(f"ranking {len(source.report)} reports", quiet=output.quiet) as bar:
         from jgram.cli.read import Beside, ranked, read_for_judging
-        from jgram.evidence import FEWEST_REPORTS
 
-        notes: list[str] = []
-        alone = len(report) < FEWEST_REPORTS and gold is None and str(source.file) != "-"
-        if alone and not observed.columns:
-            others = [inference.weight, inference.group, inference.order, *(by or ())]
-            observed, notes = _through_all(source, observed, report, others)
-        whole = "--to-check" if to_check else "--checked" if checked else None
-        beside = Beside(gold, by or (), whole)
-        given = read_for_judging(source, observed, report, inference, engine, bar, beside)
+        by = output.by or ()
+        observed, notes = _observed(source, observed, inference, by)
+        whole = "--to-check" if checking.to_check else "--checked" if checking.checked else None
+        asked = source, observed, source.report, inference, engine, bar
+        given = read_for_judging(*asked, Beside(source.gold, by, whole))
         given.source["notes"][:0] = notes
-        if checked is not None:
-            given.options.update(_checked(checked, given))
-        found = ranked(given, inference.seed, weigh.value)
-        sheet = None if out is None else (out, _sheet(source, given, found, to_check or 1))
-    view = found.view(given.source, counts_scale=counts_scale)
-    return emit(found, given.source, output, told=found.told, view=view, out=sheet)
+        if checking.checked is not None:
+            given.options.update(_checked(checking.checked, given))
+        found = ranked(given, inference.seed, source.weigh)
+        count = checking.to_check
+        rows = () if count is None else records(_sheet(source, given, found, count))
+    view = found.view(given.source, counts_scale=output.counts_scale)
+    return emit(Answer(found, given.source, found.told, view, rows=rows), output)
 
 
-def _through_all(
-    source: Input, observed: Observed, reports: Sequence[str], others: Sequence[str | None]
+def _refuse(
+    source: Ranked, engine: Engine, output: Sliced, checking: Checking, streams: Streams
+) -> None:
+    """Options that do not go together."""
+    if len(source.report or ()) < 2:
+        raise ValueError("expected two or more --report to rank; score takes one")
+    outputs = {"--checkpoint": (engine.checkpoint, ()), "--out": (output.out, TABLES)}
+    check_output(output, [source.file, checking.checked], outputs)
+    if (checking.to_check is None) != (output.out is None):
+        raise ValueError("expected --to-check, how many rows, with --out, the file for them")
+    if source.gold and checking.checked:
+        raise ValueError("expected --gold, rows at random, or --checked, rows where reports differ")
+    if streams.watch and (checking.checked or checking.to_check):
+        raise ValueError("--watch: expected neither --to-check nor --checked: rank the records")
+
+
+def _observed(
+    source: Ranked, observed: Observed, inference: Inference, by: Sequence[str]
 ) -> tuple[Observed, list[str]]:
-    """All columns that say something as observations, but for reports and what serves otherwise."""
+    """Where two reports have nothing else, all columns that say something are observations."""
     from jgram.cli.read import first_columns
     from jgram.data.columns import listing
     from jgram.data.roles import LEFT_OUT, OBSERVATION, column_roles
+    from jgram.evidence import FEWEST_REPORTS
 
+    reports = source.report or ()
+    alone = len(reports) < FEWEST_REPORTS and source.gold is None and str(source.file) != "-"
+    if not alone or observed.columns:
+        return observed, []
+    others = (inference.weight, inference.group, inference.order, *by)
     found = column_roles(first_columns(source), reports)
     roles = [one for one in found if one.name not in (*others, *reports)]
     names = [one.name for one in roles if one.role == OBSERVATION]
@@ -188,7 +199,7 @@ def _list_columns(source: Input, output: Output) -> int:
         Field("missing", lambda one: one.missing, "{:.0%}".format, ("missing",)),
     ]
     table, line = Table("Columns", roles, fields), _first_command(source, roles)
-    if output.as_json:
+    if output.json:
         say_json(to_json({"columns": records(table), "command": line}))
     elif not output.quiet:
         start = f"start with: {line}" if line else "no two columns have class names in common"
@@ -221,11 +232,9 @@ def _sheet(source: Input, given: "Given", found: "Ranking", count: int) -> Table
     from jgram.evidence import rows_to_check
 
     names = found.in_question
-    labels = [given.columns[name] for name in names]
-    kept = np.unique(np.concatenate([one.values for one in labels]), return_inverse=True)[1]
-    codes, start = np.full((len(names), len(given.rows)), -1), 0
-    for own, one in zip(codes, labels, strict=True):
-        own[one.present] = kept[start : (start := start + len(one.values))]
+    labels = np.array([np.array(given.columns[name], object) for name in names])
+    codes = np.unique(labels.astype(str), return_inverse=True)[1].reshape(labels.shape)
+    codes[labels == np.array(None)] = -1
     rows = given.rows[rows_to_check(codes, count)]
     cells = read_cells(source.file, rows.tolist(), **source.how)
     cells = {

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 
 from jgram.binding import Intake, bind_files, categories
-from jgram.cli.options import Engine, Inference, Input, Missing, Observed, ScaleName
+from jgram.cli.options import Engine, Inference, Input, Observed
 from jgram.counted import Counted
 from jgram.data import (
     Reading,
@@ -169,15 +169,15 @@ def read_for_judging(
             weights = weights * check_observations(frequencies, name=name, kind="numeric").values
     options = {
         "classes": listed(source.classes, labels[reports[0]]),
-        "missing": source.missing.value,
+        "missing": source.missing,
         "abstain": _as_label(source.abstain, labels[reports[0]]),
         "merge": merge_of(source.merge),
         "groups": columns[inference.group] if inference.group else None,
         "confidence": inference.confidence,
         "weights": weights,
-        "report_kind": observed.report_kind.value,
+        "report_kind": observed.report_kind,
         "kinds": kinds_of(observed.kind),
-        "scale": observed.scale.value,
+        "scale": observed.scale,
         "block_length": length if length or order else 1,
         "by": {name: columns[name] for name in by} or None,
         **({"gold": columns[gold]} if gold else {}),
@@ -199,7 +199,7 @@ def _streamed(
 ) -> Any:
     """Large files with numbers among the observations, bound; ``None`` where they are read whole,
     or counted."""
-    plain = replace(observed, kind=None, scale=ScaleName.RANK)
+    plain = replace(observed, kind=None, scale="rank")
     ordered = inference.order or inference.group or inference.block_length
     if not observed.columns or ordered or observed.binned or _takes_records(plain):
         return None
@@ -215,10 +215,10 @@ def _streamed(
     labels = first[reports[0]]
     intake = Intake(
         classes=listed(source.classes, labels),
-        missing=source.missing.value,
+        missing=source.missing,
         abstain=_as_label(source.abstain, labels),
         kinds=kinds_of(observed.kind),
-        scale=observed.scale.value,
+        scale=observed.scale,
         weights=inference.weight,
         merge=merge_of(source.merge),
     )
@@ -305,7 +305,7 @@ def _takes_records(observed: Observed) -> str | None:
         "--difference": observed.difference,
         "--kind": observed.kind,
         "--report-kind numbers": observed.report_kind == "numbers",
-        "--scale": observed.scale is not ScaleName.RANK,
+        "--scale": observed.scale != "rank",
         "--bandwidth": observed.bandwidth,
         f"--kernel {observed.kernel}": observed.kernel not in (None, "delta"),
     }
@@ -358,7 +358,7 @@ def _reading(source: Input, observed: Observed, names: tuple[str, ...]) -> Readi
         observed.thousands,
         observed.decimal,
         tuple(source.missing_value or ()),
-        drop=source.missing is Missing.DROP,
+        drop=source.missing == "drop",
         encoding=source.encoding,
         sheet=source.sheet,
     )
@@ -440,7 +440,7 @@ def _read_whole(
     found = prepare(
         columns,
         observed.columns,
-        drop=source.missing is Missing.DROP and not keep,
+        drop=source.missing == "drop" and not keep,
         others=others,
         changes=observed.difference,
         bins=observed.bins,

@@ -1,19 +1,13 @@
 """``jgram score``: one report, and how far the number may be trusted."""
 
-from jgram.cli.options import CountsScale, Engine, Inference, Input, Observed, Output, Reports
-from jgram.cli.show import check_output, emit, progress
+from jgram.cli.options import Engine, Inference, Observed, Reports, Scores
+from jgram.cli.show import Answer, check_output, emit, progress
 
 __all__ = ["run"]
 
 
 def run(
-    report: Reports,
-    source: Input,
-    observed: Observed,
-    inference: Inference,
-    engine: Engine,
-    output: Output,
-    counts_scale: CountsScale = False,
+    source: Reports, observed: Observed, inference: Inference, engine: Engine, output: Scores
 ) -> int:
     """Score one report, and say how far the number may be trusted.
 
@@ -25,7 +19,7 @@ def run(
 
         jgram score labels.npz --report answers --observation features --kernel rbf --json
     """
-    if len(report) != 1:
+    if len(source.report) != 1:
         raise ValueError("expected one --report to score; rank takes several")
     _ = observed.needed
     check_output(output, [source.file], {"--checkpoint": (engine.checkpoint, ())})
@@ -33,8 +27,9 @@ def run(
         from jgram import score
         from jgram.cli.read import read_for_judging
 
-        given = read_for_judging(source, observed, report, inference, engine, bar)
-        labels = given.reports if given.observations is None else given.reports[report[0]]
-        found = score(labels, given.observations, given.kernel, name=report[0], **given.options)
-    view = found.view(given.source, counts_scale=counts_scale)
-    return emit(found, given.source, output, told=found.reason is None, view=view)
+        (name,) = source.report
+        given = read_for_judging(source, observed, [name], inference, engine, bar)
+        labels = given.reports if given.observations is None else given.reports[name]
+        found = score(labels, given.observations, given.kernel, name=name, **given.options)
+    view = found.view(given.source, counts_scale=output.counts_scale)
+    return emit(Answer(found, given.source, told=found.reason is None, view=view), output)

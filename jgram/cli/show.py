@@ -3,10 +3,10 @@
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -18,11 +18,9 @@ from jgram.display import (
     SHOWN,
     Line,
     Shown,
-    Table,
     View,
     conclusion_of,
     laid_out,
-    records,
     to_record,
     visible,
     wrapped,
@@ -30,6 +28,7 @@ from jgram.display import (
 
 __all__ = [
     "CANNOT_TELL",
+    "Answer",
     "check_output",
     "emit",
     "progress",
@@ -45,58 +44,56 @@ _PLAIN = str.maketrans({"±": "+-", "−": "-", "²": "2", "∞": "inf", "…": 
 _STYLES = {"conclusion": "bold", "aside": "dim", "warning": "yellow", "fatal": "red"}
 
 
-def emit(
-    found: Shown,
-    source: Mapping[str, Any],
-    output: Output,
-    *,
-    told: bool,
-    view: View | None = None,
-    drawing: Any = None,
-    out: tuple[Path, Table] | None = None,
-    more: Mapping[str, Any] | None = None,
-    written: Sequence[Path | None] = (),
-    limit: int = SHOWN,
-) -> int:
-    """A result as words, JSON, files, page and plot: what the options say.
+class Answer(NamedTuple):
+    """What a command found, and all that goes out of it.
 
-    Args:
+    Attributes:
         found: The result.
         source: Where the records came from: ``file``, and perhaps more.
-        output: The options.
         told: Whether the data could tell.
         view: What is shown; by default what the result says.
         drawing: What ``--plot`` writes; by default the result's picture.
-        out: A file for the result, and the table that it holds as CSV.
+        rows: What ``--out`` holds as CSV; by default the result's.
         more: What the JSON has beside the result.
         written: Files that are there already.
-        limit: Rows of a long table.
-
-    Returns:
-        The exit code.
     """
+
+    found: Shown
+    source: Mapping[str, Any]
+    told: bool = True
+    view: View | None = None
+    drawing: Any = None
+    rows: Iterable[Mapping[str, Any]] | None = None
+    more: Mapping[str, Any] = {}
+    written: Sequence[Path | None] = ()
+
+
+def emit(answer: Answer, output: Output) -> int:
+    """An answer as words, JSON, files, page and plot: what the options say; gives the exit code."""
     from jgram.cli.page import write_page
     from jgram.data.json import to_json
 
+    found, source, told, view, drawing, *_ = answer
     view = [
         part._replace(text=in_shell(part.text)) if isinstance(part, Line) else part
         for part in (found.view(source) if view is None else view)
     ]
-    text = to_json({**to_record(found, source=source), **(more or {})})
+    out, limit = getattr(output, "out", None), getattr(output, "limit", SHOWN)
+    text = to_json({**to_record(found, source=source), **answer.more})
     if out is not None:
-        write_records(out[0], text, records(out[1]))
+        write_records(out, text, found.records() if answer.rows is None else answer.rows)
     if output.plot is not None:
         save(drawing or found.plot(), output.plot)
-    if output.page is not None:
-        write_page(output.page, view, found.plot(), source, text)
-    if output.as_json:
+    if output.html is not None:
+        write_page(output.html, view, found.plot(), source, text)
+    if output.json:
         say_json(text)
     elif not output.quiet:
         say_view(view, limit)
-        for path in (out and out[0], *written, output.plot, output.page):
+        for path in (out, *answer.written, output.plot, output.html):
             if path is not None:
                 say(f"written: {path}", "dim")
-    if not told and (output.as_json or output.quiet):
+    if not told and (output.json or output.quiet):
         say_error(conclusion_of(view))
     return 0 if told else CANNOT_TELL
 
@@ -107,7 +104,7 @@ def check_output(
     others: Mapping[str, tuple[Path | None, Sequence[str]]],
 ) -> None:
     """:func:`jgram.cli.outputs.check_outputs` of those that every result has, and others."""
-    shared = {"--plot": (output.plot, FIGURES), "--html": (output.page, PAGES)}
+    shared = {"--plot": (output.plot, FIGURES), "--html": (output.html, PAGES)}
     check_outputs({**others, **shared}, inputs)
 
 

@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import jgram.sequential as sequential
-from jgram.cli.options import Engine, Inference, Input, Missing, Observed, Output, ScaleName
+from jgram.cli.options import Engine, Inference, Input, Observed, Output
 from jgram.cli.outputs import whole_file
 from jgram.cli.read import kinds_of, listed, read_raw
-from jgram.cli.show import emit, say_note
+from jgram.cli.show import Answer, emit, say_note
 from jgram.data import list_files
 from jgram.data.columns import Column, listing, read
 from jgram.drift import Baseline, fit_baseline
@@ -52,8 +52,8 @@ def _refuse(
         "--order": inference.order, "--block-length": inference.block_length,
         "--kernel": observed.kernel, "--bandwidth": observed.bandwidth, "--bins": observed.bins,
         "--observation-bins": observed.observation_bins, "--difference": observed.difference,
-        "--scale": observed.scale is not ScaleName.RANK, "--abstain": source.abstain,
-        "--missing": source.missing is not Missing.KEEP, "--scheduler": engine.scheduler,
+        "--scale": observed.scale != "rank", "--abstain": source.abstain,
+        "--missing": source.missing != "keep", "--scheduler": engine.scheduler,
     }  # fmt: skip
     for option, value in given.items():
         if value:
@@ -82,7 +82,7 @@ def watch_reports(
         patience=patience, said=(lambda _: None) if output.quiet else say_note,
     )  # fmt: skip
     about = {"file": str(source.file), "observations": observed.columns, "notes": []}
-    return emit(found, about, output, told=found.decided)
+    return emit(Answer(found, about, told=found.decided), output)
 
 
 def _watched(
