@@ -1,10 +1,11 @@
-"""What the paper proves, as functions whose conditions are checked.
+"""What *Data Reliability Scoring* proves, as functions that raise where conditions do not hold.
 
 Small float64 computations on the host. ``P[m, d]`` is an experiment (column ``x`` the distribution
-of the observation given label ``x``), ``Q[d, d]`` a misreport matrix (true, reported).
+of the observation given label ``x``), ``Q[d, d]`` a misreport matrix (true, reported; counts or
+frequencies), ``N`` a number of records, ``delta`` a probability of failure.
 
-Where each statement of *Data Reliability Scoring* is in this package, and which of them do not hold
-as written, is one page: ``experiments/PAPER.md``.
+Where each statement is in this package, and which of them do not hold as written, is one page:
+``experiments/PAPER.md``.
 """
 
 import math
@@ -58,25 +59,19 @@ def log_population_score(
 ) -> float:
     """The score of infinitely many records, ``log Gamma = log det (P Q)^T K (P Q)``.
 
+    The natural logarithm (Definitions 4.1 and 4.8); ``-inf`` where the columns of ``P Q`` are
+    linearly dependent (under ``K``): relative to unit columns, a singular value of at most 1e-12.
+
     Args:
         experiment: ``P[m, d]``, columns that sum to one.
-        misreport: ``Q[d, d]``, counts or frequencies of (true, reported).
+        misreport: ``Q[d, d]``.
         kernel: ``K[m, m]``, the kernel between outcomes, positive semi-definite; the delta kernel
             by default.
-
-    Returns:
-        Natural logarithm, ``-inf`` where the columns of ``P Q`` are linearly dependent (under
-        ``K``): relative to unit columns, a singular value of at most 1e-12.
-
-    Raises:
-        ValueError: No experiment, no misreport matrix, shapes that do not fit.
 
     Example:
         >>> score = log_population_score([[0.9, 0.2], [0.1, 0.8]], [[1, 0], [0, 1]])
         >>> print(f"{score:.4f}")  # 2 log(.7 / 4)
         -3.4859
-
-    Reference: Definitions 4.1 and 4.8 of *Data Reliability Scoring*.
     """
     p, q = check_experiment(experiment), joint_frequencies(misreport)
     if p.shape[1] != len(q):
@@ -99,25 +94,17 @@ def concentration_bound(
     """How far the plug-in Gram matrix is from its expectation, in spectral norm, at most.
 
     ``4 sqrt(log(2d/delta) / N) + 2 log(2d/delta) / N`` with probability ``1 - delta``, for fixed
-    reports and any kernel with ``|K| <= 1``. Loose: 65 to 90 times the true 95% quantile at
-    ``d = 4`` and N from 500 to 32,000, above the norm of the matrix itself up to N = 16,000.
-
-    Args:
-        num_records: ``N``.
-        num_classes: ``d``.
-        failure_probability: ``delta`` in (0, 1).
-
-    Raises:
-        ValueError: Arguments out of range.
+    reports and any kernel with ``|K| <= 1`` (Lemmas E.1 and 4.12). Loose: 65 to 90 times the true
+    95% quantile at ``d = 4`` and N from 500 to 32,000, above the norm of the matrix itself up to
+    N = 16,000.
 
     Example:
         >>> print(f"{concentration_bound(10_000, 4):.4f}")
         0.0911
-
-    Reference: Lemmas E.1 (delta kernel) and 4.12 of *Data Reliability Scoring*.
     """
-    _check_counts(num_records=num_records, num_classes=num_classes)
-    _check_between("failure_probability", failure_probability, 0.0, 1.0)
+    _check("num_records", num_records)
+    _check("num_classes", num_classes)
+    _check("failure_probability", failure_probability, 0.0, 1.0)
     rate = math.log(2 * num_classes / failure_probability) / num_records
     return 4.0 * math.sqrt(rate) + 2.0 * rate
 
@@ -125,21 +112,15 @@ def concentration_bound(
 def relative_error_bound(gram: ArrayLike, deviation: float) -> float:
     """The relative error of a determinant: ``(1 + deviation / lambda_min)^d - 1`` at most.
 
+    ``|det(G + E) - det(G)| / det(G)`` of Theorem A.2; infinite for a singular ``gram``.
+
     Args:
         gram: ``[d, d]``, symmetric positive semi-definite: the expected Gram matrix.
         deviation: Spectral norm of the difference, e.g. :func:`concentration_bound`.
 
-    Returns:
-        Bound on ``|det(G + E) - det(G)| / det(G)``; infinite for a singular ``gram``.
-
-    Raises:
-        ValueError: No square matrix, a negative deviation.
-
     Example:
         >>> print(f"{relative_error_bound([[0.2, 0.0], [0.0, 0.1]], 0.01):.2f}")
         0.21
-
-    Reference: Theorem A.2 of *Data Reliability Scoring*.
     """
     matrix = np.asarray(gram, np.float64)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
@@ -162,7 +143,8 @@ def sample_size(
 
     With probability ``1 - delta``, ``|score - Gamma| <= epsilon`` from
     ``N >= 100 d^2 ln(d/delta) / epsilon^2``, and ``|score - Gamma| <= epsilon Gamma`` from
-    ``1 / lambda^2`` times as many. A score is at most ``d^(-2d)``: an absolute error that says
+    ``1 / lambda^2`` times as many (Proposition E.2, within the limits that
+    ``experiments/PAPER.md`` checks). A score is at most ``d^(-2d)``: an absolute error that says
     anything is far smaller.
 
     Args:
@@ -172,21 +154,15 @@ def sample_size(
         smallest_eigenvalue: ``lambda`` in (0, 1/d], of the expected Gram matrix (whose trace is at
             most 1 for ``|K| <= 1``): the error is relative. Without it the error is absolute.
 
-    Raises:
-        ValueError: Arguments out of range; the limits are those under which the bound was checked
-            (``experiments/PAPER.md``).
-
     Example:
         >>> sample_size(2, 0.05, 0.01), sample_size(4, 0.05, 0.5, smallest_eigenvalue=0.01)
         (14755518, 280449705)
-
-    Reference: Proposition E.2 of *Data Reliability Scoring*.
     """
-    _check_counts(num_classes=num_classes)
-    _check_between("failure_probability", failure_probability, 0.0, min(1.0, num_classes / 4))
-    _check_between("error", error, 0.0, 0.5)
+    _check("num_classes", num_classes)
+    _check("failure_probability", failure_probability, 0.0, min(1.0, num_classes / 4))
+    _check("error", error, 0.0, 0.5)
     if smallest_eigenvalue is not None:
-        _check_between("smallest_eigenvalue", smallest_eigenvalue, 0.0, 1.0 / num_classes)
+        _check("smallest_eigenvalue", smallest_eigenvalue, 0.0, 1.0 / num_classes)
         error *= smallest_eigenvalue
     return math.ceil(
         100.0 * num_classes**2 * math.log(num_classes / failure_probability) / error**2
@@ -196,29 +172,22 @@ def sample_size(
 def dist_guarantee(misreport: ArrayLike, other: ArrayLike, distance: ArrayLike) -> DistGuarantee:
     """Whether the first report is proven to score higher, under every independent experiment.
 
-    Both reports have to be in ``Q_{L, 1/(64 L^2 d^2)}`` and the first ahead in the
-    ``1/(4 L Delta)``-dist ordering, with ``L`` the balance of the truth and ``Delta`` the aspect
-    ratio of the distance. At ``d = 4`` that is one misreported record in a thousand at most. The
-    conclusion holds much farther out: in none of 6,714 random pairs from all of ``Q_dom``, ordered
-    by ``1/(4L)``-Hamming, did the determinants disagree.
+    By Theorem 4.2(3), which rests on Lemma D.3: both reports have to be in
+    ``Q_{L, 1/(64 L^2 d^2)}`` and the first ahead in the ``1/(4 L Delta)``-dist ordering, with ``L``
+    the balance of the truth and ``Delta`` the aspect ratio of the distance. At ``d = 4`` that is
+    one misreported record in a thousand at most. The conclusion holds much farther out: in none of
+    6,714 random pairs from all of ``Q_dom``, ordered by ``1/(4L)``-Hamming, did the determinants
+    disagree.
 
     Args:
-        misreport: ``Q[d, d]``, counts or frequencies of (true, reported), first report.
-        other: That of the second report, on the same truth.
+        misreport: ``Q[d, d]`` of the first report.
+        other: Of the second report, on the same truth.
         distance: Semimetric ``[d, d]``.
-
-    Returns:
-        :class:`DistGuarantee`.
-
-    Raises:
-        ValueError: A label that is never true, matrices of different truths, no semimetric.
 
     Example:
         >>> first, second = [[500, 0], [0, 500]], [[500, 0], [1, 499]]
         >>> dist_guarantee(first, second, [[0, 1], [1, 0]]).applies
         True
-
-    Reference: Theorem 4.2(3) and Lemma D.3 of *Data Reliability Scoring*.
     """
     ratio, d = balance(misreport), len(joint_frequencies(misreport))
     if not math.isfinite(ratio):
@@ -228,15 +197,14 @@ def dist_guarantee(misreport: ArrayLike, other: ArrayLike, distance: ArrayLike) 
     alpha = 1.0 / (4.0 * ratio * aspect)
     share = 1.0 / (64.0 * ratio**2 * d**2)
     closer = dist_ordering(misreport, other, distance, alpha=alpha).dominates
-    worst = max(hamming_distance(misreport), hamming_distance(other))
-    if not (is_balanced(misreport, ratio, share) and is_balanced(other, ratio, share)):
+    balanced = is_balanced(misreport, ratio, share) and is_balanced(other, ratio, share)
+    reason = "the first report scores higher under every independent experiment"
+    if not balanced:
+        worst = max(hamming_distance(misreport), hamming_distance(other))
         reason = f"a share of {worst:.3g} is misreported, above {share:.3g}"
     elif not closer:
         reason = f"the first report is not closer by the factor {alpha:.3g}"
-    else:
-        reason = "the first report scores higher under every independent experiment"
-        return DistGuarantee(True, alpha, ratio, share, reason)
-    return DistGuarantee(False, alpha, ratio, share, reason)
+    return DistGuarantee(balanced and closer, alpha, ratio, share, reason)
 
 
 def _square_root(kernel: ArrayLike, num_outcomes: int) -> np.ndarray:
@@ -255,12 +223,8 @@ def _square_root(kernel: ArrayLike, num_outcomes: int) -> np.ndarray:
     return np.sqrt(np.where(values > rounding, values, 0.0))[:, None] * vectors.T
 
 
-def _check_counts(**counts: Any) -> None:
-    for name, count in counts.items():
-        if count < 1:
-            raise ValueError(f"expected {name} >= 1, got {count}")
-
-
-def _check_between(name: str, value: float, low: float, high: float) -> None:
-    if not low < value <= high:
+def _check(name: str, value: Any, low: Any = None, high: Any = None) -> None:
+    if low is None and value < 1:
+        raise ValueError(f"expected {name} >= 1, got {value}")
+    if low is not None and not low < value <= high:
         raise ValueError(f"expected {name} in ({low:g}, {high:g}], got {value}")

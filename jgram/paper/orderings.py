@@ -1,9 +1,12 @@
 """Reliability orderings: which of two reports is closer to the truth, when the truth is known.
 
-They are the paper's benchmark for scores, and serve simulations and proofs: small ``[d, d]``
-matrices in float64 on the host. Everything is a function of the *misreport matrix*, the joint
-frequency ``Q[i, j]`` of true label ``i`` and reported label ``j``. Wherever one is asked for,
-integer counts are as good as frequencies.
+They are the benchmark for scores of *Data Reliability Scoring*, whose sections are cited, and serve
+simulations and proofs: small ``[d, d]`` matrices in float64 on the host. Everything is a function
+of the *misreport matrix*, the joint frequency ``Q[i, j]`` of true label ``i`` and reported label
+``j``. Wherever ``misreport`` is asked for, integer counts are as good as frequencies; ``other`` is
+that of a second report. ``tolerance`` is the slack of all inequalities, and the singular value at
+or below which a matrix counts as singular, on ``Q_{reported|true}``, so that rare labels weigh the
+same. What is no misreport matrix, and two of different truths or sizes, raise a ``ValueError``.
 
 These functions deviate from the paper's text where a counterexample made them: ``Q_dom`` asks for
 invertibility too, ``Q_nonperm`` holds the truth, and :func:`blackwell_ordering` leaves relabellings
@@ -15,8 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jgram.arrays import Float
-from jgram.gram_matrix import infer_num_classes
+from jgram.arrays import Float, infer_num_classes
 
 __all__ = [
     "Blackwell",
@@ -82,7 +84,7 @@ def misreport_matrix(
         num_classes: ``d``; the largest label of either + 1 by default.
 
     Returns:
-        ``[d, d]``, summing to one.
+        ``[d, d]``, summing to one (section 2.2).
 
     Raises:
         ValueError: Labels out of range, lengths that differ, no records.
@@ -91,8 +93,6 @@ def misreport_matrix(
         >>> misreport_matrix([0, 0, 1, 1], [0, 1, 1, 1])
         array([[0.25, 0.25],
                [0.  , 0.5 ]])
-
-    Reference: section 2.2 of *Data Reliability Scoring*.
     """
     x, x_hat = np.asarray(x), np.asarray(x_hat)
     if x.ndim != 1 or x.shape != x_hat.shape:
@@ -100,21 +100,16 @@ def misreport_matrix(
             f"expected x and x_hat of one shape [n], got {list(x.shape)} and {list(x_hat.shape)}"
         )
     d = max(infer_num_classes(x, num_classes), infer_num_classes(x_hat, num_classes))
-    cells = np.ravel_multi_index((x.astype(np.int64), x_hat.astype(np.int64)), (d, d))
+    cells = x.astype(np.int64) * d + x_hat
     return joint_frequencies(np.bincount(cells, minlength=d * d).reshape(d, d))
 
 
 def joint_frequencies(misreport: ArrayLike) -> Float[np.ndarray, "d d"]:
     """A misreport matrix, checked: integer counts are divided by their total.
 
-    Args:
-        misreport: ``[d, d]`` counts, or frequencies that sum to one, of (true, reported).
-
-    Returns:
-        Frequencies ``[d, d]``, float64.
-
     Raises:
-        ValueError: Not square, negative or infinite entries, frequencies that do not sum to one.
+        ValueError: No square matrix, negative or infinite entries, frequencies that do not sum to
+            one.
 
     Example:
         >>> joint_frequencies([[3, 1], [0, 4]])
@@ -138,13 +133,10 @@ def joint_frequencies(misreport: ArrayLike) -> Float[np.ndarray, "d d"]:
 
 
 def reported_given_true(misreport: ArrayLike) -> Float[np.ndarray, "d d"]:
-    """``Q_{reported|true}[j, i]``: how often a record truly ``i`` is reported ``j``.
+    """``Q_{reported|true}[j, i]``: how often a record truly ``i`` is reported ``j`` (section 2.2).
 
-    Of the transposed misreport matrix it is ``Q_{true|reported}``: how often a record reported
-    ``j`` is truly ``i``.
-
-    Args:
-        misreport: ``[d, d]`` counts or frequencies of (true, reported).
+    Of the transposed misreport matrix it is ``Q_{true|reported}``, equation (1): how often a record
+    reported ``j`` is truly ``i``.
 
     Returns:
         ``[reported, true]``, column-stochastic.
@@ -153,19 +145,13 @@ def reported_given_true(misreport: ArrayLike) -> Float[np.ndarray, "d d"]:
         ValueError: A label that is never true: the conditional frequency does not exist.
 
     Example:
-        >>> q = np.array([[3, 1], [0, 4]])
-        >>> reported_given_true(q)
+        >>> reported_given_true([[3, 1], [0, 4]])
         array([[0.75, 0.  ],
                [0.25, 1.  ]])
-        >>> reported_given_true(q.T)
-        array([[1. , 0.2],
-               [0. , 0.8]])
-
-    Reference: section 2.2 and equation (1) of *Data Reliability Scoring*.
     """
     joint = joint_frequencies(misreport)
     totals = joint.sum(axis=1)
-    if (totals <= 0).any():
+    if not totals.all():
         raise ValueError(
             f"expected every label at least once, but label {int(np.argmin(totals))} is never the "
             "true label: conditional frequencies do not exist; leave the label out"
@@ -181,54 +167,43 @@ def balance(misreport: ArrayLike) -> float:
         2.0
     """
     true = joint_frequencies(misreport).sum(axis=1)
-    return float(true.max() / true.min()) if true.min() > 0 else np.inf
+    return float(true.max() / true.min()) if true.all() else np.inf
 
 
 def is_nonpermutation(misreport: ArrayLike, *, tolerance: float = TOLERANCE) -> bool:
-    """Membership in ``Q_nonperm``: every label occurs, and the report is no relabelling.
+    """Membership in ``Q_nonperm``: every label occurs, the report is no relabelling (section 3).
 
     The truth itself is a member, which the paper's wording leaves out.
 
     Example:
         >>> is_nonpermutation(np.eye(2) / 2), is_nonpermutation(np.eye(2)[::-1] / 2)
         (True, False)
-
-    Reference: section 3 of *Data Reliability Scoring*.
     """
     joint = joint_frequencies(misreport)
-    if (joint.sum(axis=1) <= 0).any():
+    if not joint.any(axis=1).all():
         return False
     conditional = reported_given_true(joint)
-    identity = np.abs(conditional - np.eye(len(joint))).max() <= tolerance
-    return bool(identity or not _is_permutation(conditional, tolerance))
+    kept = (conditional.argmax(axis=0) == np.arange(len(joint))).all()
+    return bool(kept) or not _is_permutation(conditional, tolerance)
 
 
 def is_regular(misreport: ArrayLike, *, tolerance: float = TOLERANCE) -> bool:
-    """Membership in ``Q_reg``: invertible, and ``Q[i, j] <= Q[i, i]`` (row diagonally maximal).
-
-    Args:
-        misreport: ``[d, d]`` counts or frequencies of (true, reported).
-        tolerance: Slack of the inequalities, and the singular value at or below which a matrix
-            counts as singular, both on ``Q_{reported|true}``, so that rare labels weigh the same.
+    """Membership in ``Q_reg``: invertible, each row largest on the diagonal (section 2.3).
 
     Example:
         >>> is_regular([[3, 1], [2, 4]]), is_regular([[1, 3], [2, 4]]), is_regular([[1, 1], [2, 2]])
         (True, False, False)
-
-    Reference: section 2.3 of *Data Reliability Scoring*.
     """
     rows = _invertible_rows(misreport, tolerance)
     return rows is not None and bool((rows <= np.diag(rows)[:, None] + tolerance).all())
 
 
 def is_diagonally_dominant(misreport: ArrayLike, *, tolerance: float = TOLERANCE) -> bool:
-    """Membership in ``Q_dom``: invertible, and at least half of each true label is reported truly.
+    """Membership in ``Q_dom``: invertible, half of each true label is reported so (section 3).
 
     Example:
         >>> is_diagonally_dominant([[3, 2], [1, 4]]), is_diagonally_dominant([[2, 2], [2, 2]])
         (True, False)
-
-    Reference: section 3 of *Data Reliability Scoring*.
     """
     rows = _invertible_rows(misreport, tolerance)
     return rows is not None and bool((2 * np.diag(rows) >= 1 - tolerance).all())
@@ -237,25 +212,20 @@ def is_diagonally_dominant(misreport: ArrayLike, *, tolerance: float = TOLERANCE
 def is_balanced(
     misreport: ArrayLike, largest_ratio: float, delta: float = 1.0, *, tolerance: float = TOLERANCE
 ) -> bool:
-    """Membership in ``Q_{L,delta}``, and in ``Q_L`` for ``delta = 1``.
+    """Membership in ``Q_{L,delta}``, and in ``Q_L`` for ``delta = 1`` (section 3).
 
     Diagonally dominant, the truth ``L``-balanced (``q(i) <= L q(j)`` for all labels), and at most
     ``delta N`` records misreported.
 
     Args:
-        misreport: ``[d, d]`` counts or frequencies of (true, reported).
+        misreport: ``[d, d]``.
         largest_ratio: ``L``, at least 1.
-        delta: Largest share of misreported records.
+        delta: Largest share of misreported records, in [0, 1].
         tolerance: Relative slack of the ratio, absolute slack of the share.
-
-    Raises:
-        ValueError: ``L`` below 1, ``delta`` outside [0, 1].
 
     Example:
         >>> is_balanced([[9, 1], [0, 5]], 2.0), is_balanced([[9, 1], [0, 5]], 2.0, delta=0.05)
         (True, False)
-
-    Reference: section 3 of *Data Reliability Scoring*.
     """
     if not (largest_ratio >= 1.0 and 0.0 <= delta <= 1.0):
         raise ValueError(
@@ -269,26 +239,19 @@ def is_balanced(
 
 
 def is_independent(experiment: ArrayLike, *, tolerance: float = TOLERANCE) -> bool:
-    """Membership in ``P_indep``: the columns of the experiment are linearly independent.
+    """Membership in ``P_indep``: linearly independent columns (section 3).
 
     Args:
         experiment: ``P[m, d]``, column ``x`` the distribution of the observation given ``x``.
         tolerance: Smallest singular value, columns scaled to unit length, that counts as zero.
 
-    Raises:
-        ValueError: Columns that are no distributions.
-
     Example:
         >>> is_independent([[0.9, 0.2], [0.1, 0.8]]), is_independent([[0.5, 0.5], [0.5, 0.5]])
         (True, False)
-
-    Reference: section 3 of *Data Reliability Scoring*.
     """
     columns = check_experiment(experiment)
     columns = columns / np.linalg.norm(columns, axis=0)
-    if columns.shape[0] < columns.shape[1]:
-        return False
-    return bool(np.linalg.svd(columns, compute_uv=False).min() > tolerance)
+    return bool(np.linalg.matrix_rank(columns, tol=tolerance) == columns.shape[1])
 
 
 def check_experiment(experiment: ArrayLike) -> Float[np.ndarray, "m d"]:
@@ -318,27 +281,16 @@ def hamming_distance(misreport: ArrayLike) -> float:
 def exact_match_ordering(
     misreport: ArrayLike, other: ArrayLike, *, tolerance: float = TOLERANCE
 ) -> Comparison:
-    """The first report is the truth and the second is not.
-
-    Args:
-        misreport: ``[d, d]`` counts or frequencies of (true, reported), first report.
-        other: That of the second report, on the same truth.
-        tolerance: Share of misreported records that counts as none.
+    """The first report is the truth and the second is not (section 2.3, Proposition B.1).
 
     Returns:
-        :class:`Comparison` with the shares of misreported records.
-
-    Raises:
-        ValueError: Matrices of different truths or sizes.
+        The shares of misreported records, of which ``tolerance`` counts as none.
 
     Example:
         >>> exact_match_ordering([[4, 0], [0, 4]], [[3, 1], [0, 4]]).dominates
         True
-
-    Reference: section 2.3 and Proposition B.1 of *Data Reliability Scoring*.
     """
-    joint, other_joint = _same_truth(misreport, other)
-    distance, other_distance = hamming_distance(joint), hamming_distance(other_joint)
+    distance, other_distance = map(hamming_distance, _same_truth(misreport, other))
     return Comparison(distance <= tolerance < other_distance, distance, other_distance)
 
 
@@ -350,45 +302,32 @@ def blackwell_ordering(
     With an invertible first report there is one candidate,
     ``T = Q'_{reported|true} Q_{reported|true}^{-1}``; its columns sum to one by construction, so
     what remains is its sign. Both reports have to be in ``Q_reg``. A permutation ``T`` does not
-    count (the paper leaves out the identity alone).
-
-    Args:
-        misreport: ``[d, d]`` counts or frequencies of (true, reported), first report.
-        other: That of the second report, on the same truth.
-        tolerance: Slack of all inequalities.
+    count (the paper, section 2.3 and Proposition B.2, leaves out the identity alone).
 
     Returns:
         :class:`Blackwell` with ``T``, the proof either way.
-
-    Raises:
-        ValueError: Matrices of different truths or sizes.
 
     Example:
         >>> result = blackwell_ordering([[4, 0], [0, 4]], [[3, 1], [1, 3]])
         >>> result.dominates, result.garbling
         (True, array([[0.75, 0.25],
                [0.25, 0.75]]))
-
-    Reference: section 2.3 and Proposition B.2 of *Data Reliability Scoring*.
     """
     joint, other_joint = _same_truth(misreport, other)
     rows = _invertible_rows(joint, tolerance)
     if rows is None:
         return Blackwell(False, None, "the first report is singular")
     garbling = np.linalg.solve(rows, reported_given_true(other_joint).T).T
-    if not is_regular(joint, tolerance=tolerance):
-        return Blackwell(False, garbling, "the first report is not diagonally maximal")
-    if not is_regular(other_joint, tolerance=tolerance):
-        return Blackwell(False, garbling, "the second report is not in Q_reg")
-    if garbling.min() < -tolerance:
-        return Blackwell(
-            False,
-            garbling,
-            f"the only candidate garbling has a negative entry {garbling.min():.3g}",
-        )
-    if _is_permutation(garbling, tolerance):
-        return Blackwell(False, garbling, "the reports are relabellings of each other")
-    return Blackwell(True, garbling, "the second report is the first one garbled")
+    least = garbling.min()
+    refuted = {
+        "the first report is not diagonally maximal": not is_regular(joint, tolerance=tolerance),
+        "the second report is not in Q_reg": not is_regular(other_joint, tolerance=tolerance),
+        f"the only candidate garbling has a negative entry {least:.3g}": least < -tolerance,
+        "the reports are relabellings of each other": _is_permutation(garbling, tolerance),
+    }
+    against = [reason for reason, holds in refuted.items() if holds]
+    reasons = [*against, "the second report is the first one garbled"]
+    return Blackwell(not against, garbling, reasons[0])
 
 
 def dist_ordering(
@@ -401,26 +340,19 @@ def dist_ordering(
 ) -> Comparison:
     """The first report is closer to the truth: ``<Q, dist>_F < alpha <Q', dist>_F``.
 
-    ``<Q, dist>_F = (1/N) sum dist(x_hat_n, x_n)`` is the report's mean distance from the truth.
+    ``<Q, dist>_F = (1/N) sum dist(x_hat_n, x_n)`` is the report's mean distance from the truth
+    (section 2.3, Proposition B.3).
 
     Args:
-        misreport: ``[d, d]`` counts or frequencies of (true, reported), first report.
-        other: That of the second report, on the same truth.
+        misreport: ``[d, d]``, of the first report.
+        other: Of the second.
         distance: Semimetric ``[d, d]``: symmetric, zero on the diagonal and only there.
         alpha: In (0, 1]; the smaller, the fewer pairs are ordered.
         tolerance: Differences up to this, relative to the largest distance, are ties.
 
-    Returns:
-        :class:`Comparison` with the mean distances.
-
-    Raises:
-        ValueError: Matrices of different truths or sizes, no semimetric, ``alpha`` out of range.
-
     Example:
         >>> dist_ordering([[4, 0], [1, 3]], [[3, 1], [1, 3]], [[0, 2], [2, 0]])
         Comparison(dominates=True, distance=0.25, other_distance=0.5)
-
-    Reference: section 2.3 and Proposition B.3 of *Data Reliability Scoring*.
     """
     if not 0.0 < alpha <= 1.0:
         raise ValueError(f"expected alpha in (0, 1], got {alpha}")
@@ -439,8 +371,6 @@ def hamming_ordering(
     Example:
         >>> hamming_ordering([[4, 0], [1, 3]], [[3, 1], [1, 3]])
         Comparison(dominates=True, distance=0.125, other_distance=0.25)
-
-    Reference: section 2.3 of *Data Reliability Scoring*.
     """
     d = len(np.asarray(misreport))
     return dist_ordering(misreport, other, 1.0 - np.eye(d), alpha=alpha, tolerance=tolerance)
@@ -449,10 +379,10 @@ def hamming_ordering(
 def _invertible_rows(misreport: ArrayLike, tolerance: float) -> np.ndarray | None:
     """The report's rows, or ``None`` where it is singular (a label that is never true included)."""
     joint = joint_frequencies(misreport)
-    if (joint.sum(axis=1) <= 0).any():
+    if not joint.any(axis=1).all():
         return None
     rows = reported_given_true(joint).T
-    return rows if np.linalg.svd(rows, compute_uv=False).min() > tolerance else None
+    return rows if np.linalg.matrix_rank(rows, tol=tolerance) == len(rows) else None
 
 
 def _is_permutation(matrix: np.ndarray, tolerance: float) -> bool:
