@@ -59,7 +59,7 @@ def main() -> None:
 
     def ascend(steps: int, optimizer: optax.GradientTransformation) -> jax.Array:
         return ascend_reports(
-            key, x, y, linear, budget=0.1, optimizer=optimizer, steps=steps, restarts=1
+            key[None], x, y, linear, budget=0.1, optimizer=optimizer, steps=steps
         ).path
 
     y = jnp.asarray(y)

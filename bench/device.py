@@ -148,7 +148,7 @@ def time_rest(n: int, trials: int, batch: int, architecture: Architecture) -> li
 
     def attack(steps: int) -> Any:
         return ascend_reports(
-            KEY, x, jnp.asarray(y), KERNEL, budget=0.1, optimizer=optimizer, steps=steps, restarts=1
+            KEY[None], x, jnp.asarray(y), KERNEL, budget=0.1, optimizer=optimizer, steps=steps
         ).path
 
     runs: dict[str, Callable[[], Any]] = {

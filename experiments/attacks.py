@@ -129,8 +129,8 @@ def cheat(
     seen = partly_redrawn(rng, world, x, y, copy)
     attacked, fresh = (believed(rng, world, x, seen, copy, draws) for _ in range(2))
     found = ascend_reports(
-        jax.random.key(rng.integers(2**31)), x, attacked, linear, score=mean_score,
-        budget=budget, steps=40, restarts=1,
+        jax.random.key(rng.integers(2**31))[None], x, attacked, linear, score=mean_score,
+        budget=budget, steps=40,
     )  # fmt: skip
     lie, honest = (
         float(mean_score(jnp.asarray(told), fresh, linear, num_classes=CLASSES))

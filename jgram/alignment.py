@@ -53,9 +53,6 @@ def align(
         num_classes: ``d``.
         weights: Frequencies ``[n]``.
 
-    Returns:
-        An :class:`Alignment`.
-
     Example:
         >>> noise, truth = np.arange(100) // 50, np.arange(100) % 2
         >>> align(np.stack([noise, 1 - truth, truth, truth]), 2).names.tolist()

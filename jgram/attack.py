@@ -50,6 +50,7 @@ __all__ = [
 Score = Callable[..., Any]
 DOUBT = 0.1  # share of uniform reports in a start
 TEMPERATURES = (1.0, 0.1)  # first and last, on a geometric scale
+STARTS = 4  # of an ascent, unless there is a key for each
 
 
 class ReportAttack(NamedTuple):
@@ -60,7 +61,7 @@ class ReportAttack(NamedTuple):
         log_score: Their log score.
         gain: Log score over that of the honest reports, at least 0.
         changed: Share of records that are not reported honestly.
-        path: Log scores on the way: ``[restarts, steps]`` of the soft reports in
+        path: Log scores on the way: ``[starts, steps]`` of the soft reports in
             :func:`ascend_reports`, ``[flips]`` of the labels in :func:`flip_greedily`.
     """
 
@@ -106,7 +107,7 @@ class PolicyAttack(NamedTuple):
 
 
 def ascend_reports(
-    key: Key[Array, ""],
+    key: Key[Array, "..."],
     x: Shaped[Array, " n"],
     y: Shaped[Array, "n ..."],
     kernel: Kernel = rbf,
@@ -115,9 +116,8 @@ def ascend_reports(
     budget: float = 1.0,
     optimizer: Any = None,
     steps: int = 100,
-    restarts: int = 4,
 ) -> ReportAttack:
-    """Gradient ascent on soft reports, annealed and rounded.
+    """Gradient ascent on soft reports, annealed and rounded: the best of its starts and of honesty.
 
     Reports are ``softmax(logits / temperature)``, drawn back to the honest ones as far as the
     budget asks: every point on the way is allowed. The temperature, the weight of the reports'
@@ -128,8 +128,8 @@ def ascend_reports(
     with the largest logits are told, as many as the budget allows.
 
     Args:
-        key: A typed ``jax.random.key`` for the restarts: the first starts at the honest reports,
-            the others around them.
+        key: A typed ``jax.random.key``, or one for every start, in one batch: the first starts at
+            the honest reports, the others around them.
         x: Honest reports ``[n]``.
         y: Observations, as the source knows or guesses them.
         kernel: A kernel, or any function of two observations.
@@ -138,10 +138,6 @@ def ascend_reports(
         budget: Largest share of changed records, in [0, 1].
         optimizer: Any optax optimiser of the logits; ``optax.sgd(0.3)`` by default.
         steps: Gradient steps, static.
-        restarts: Starting points, in one batch; static.
-
-    Returns:
-        A :class:`ReportAttack`, the best of the restarts and of honesty.
 
     Raises:
         ValueError: Budget or labels out of range; honest reports whose score or gradient is not
@@ -149,34 +145,25 @@ def ascend_reports(
             apart.
 
     Example:
-        >>> from jgram.kernels import delta
         >>> x, y = jnp.array([0, 0, 0, 1, 1, 1]), jnp.array([0, 0, 1, 1, 1, 0])
-        >>> attack = ascend_reports(jax.random.key(0), x, y, delta, budget=0.34)
+        >>> attack = ascend_reports(jax.random.key(0), x, y, "delta", budget=0.34)
         >>> attack.reports.tolist(), round(float(attack.changed), 2)
         ([0, 0, 1, 1, 1, 0], 0.33)
     """
     x, d, cost = _honest(x, budget)
     kernel, y = resolve(kernel, y), jnp.asarray(y)
-    honest = report_matrix(x, d)
-    base = _start(score, honest, y, kernel, d)
-    _check_gradient(score, honest, y, kernel, 0)
+    base = _start(score, 1.0 - cost, y, kernel, d)
+    _check_gradient(score, 1.0 - cost, y, kernel, 0)
+    keys = jax.random.split(key, STARTS) if key.ndim == 0 else key
+    optimizer = optimizer or _default_optimizer()
     labels, values, path = _ascend(
-        jax.random.split(key, restarts),
-        x,
-        y,
-        kernel,
-        cost,
-        budget,
-        jnp.geomspace(*TEMPERATURES, steps, dtype=honest.dtype),
-        score=score,
-        optimizer=optimizer or _default_optimizer(),
+        keys, y, kernel, cost, budget, score=score, optimizer=optimizer, steps=steps
     )
     labels = jnp.concatenate([x[None], labels])
     values = jnp.concatenate([base[None], jnp.where(jnp.isnan(values), -jnp.inf, values)])
     best = jnp.argmax(values)
-    return ReportAttack(
-        labels[best], values[best], values[best] - base, jnp.mean(labels[best] != x), path
-    )
+    changed = jnp.mean(labels[best] != x)
+    return ReportAttack(labels[best], values[best], values[best] - base, changed, path)
 
 
 def flip_greedily(
@@ -195,23 +182,15 @@ def flip_greedily(
     kernel has no features.
 
     Args:
-        x: Honest reports ``[n]``.
-        y: Observations ``[n, ...]``, as the source knows or guesses them.
-        kernel: A kernel, or any function of two observations.
-        budget: Largest share of changed records, in [0, 1].
+        x, y, kernel, budget: As in :func:`ascend_reports`.
         flips: Largest number of steps; ``n`` by default.
 
     Returns:
         A :class:`ReportAttack` with ``path`` as long as the number of flips.
 
-    Raises:
-        ValueError: Budget or labels out of range; honest reports whose score is not finite, naming
-            the class that is never reported or the two that no observation tells apart.
-
     Example:
-        >>> from jgram.kernels import delta
         >>> x, y = jnp.array([0, 0, 0, 1, 1, 1]), jnp.array([0, 0, 1, 1, 1, 0])
-        >>> flip_greedily(x, y, delta).reports.tolist()
+        >>> flip_greedily(x, y, "delta").reports.tolist()
         [0, 0, 1, 1, 1, 0]
     """
     x, d, cost = _honest(x, budget)
@@ -219,7 +198,7 @@ def flip_greedily(
     kernel = resolve(kernel, y)
     base = _start(plugin_log_score, x, y, kernel, d)
     limit = len(x) if flips is None else flips
-    labels, path, count = _flip(observe(kernel, y), x, cost, budget, limit=limit)
+    labels, path, count = _flip(observe(kernel, y), cost, budget, limit=limit)
     value = plugin_log_score(labels, y, kernel, num_classes=d) if count else base
     return ReportAttack(labels, value, value - base, jnp.mean(labels != x), path[:count])
 
@@ -237,8 +216,8 @@ def perturb_observations(
     """Projected gradient ascent on the observations, each within a ball around its own.
 
     A step moves every record by ``2.5 radius / steps`` along its normalised gradient (``l2``) or
-    the signs of it (``linf``). The bandwidth stays that of the given observations. To lower a
-    score, attack its negative.
+    the signs of it (``linf``); the best point on the way is returned. The bandwidth stays that of
+    the given observations. To lower a score, attack its negative.
 
     Args:
         x_hat: Labels ``[n]`` or soft reports ``[n, d]``.
@@ -251,17 +230,13 @@ def perturb_observations(
             ``y``. It is given soft reports ``[n, d]``.
         steps: Gradient steps, static.
 
-    Returns:
-        An :class:`ObservationAttack`, the best point on the way.
-
     Raises:
         ValueError: Observations without a gradient (integers), an unknown norm, a negative radius,
             a score or gradient that is not finite.
 
     Example:
-        >>> from jgram.kernels import linear
         >>> y = jnp.array([[1.0, 0.0], [0.0, 1.0]])
-        >>> attack = perturb_observations(jnp.array([0, 1]), y, linear, radius=0.1)
+        >>> attack = perturb_observations(jnp.array([0, 1]), y, "linear", radius=0.1)
         >>> np.asarray(attack.observations, float).round(2).tolist(), round(float(attack.gain), 2)
         ([[1.1, 0.0], [0.0, 1.1]], 0.38)
     """
@@ -294,27 +269,19 @@ def ascend_policy(
 
     Records labelled ``i`` are reported ``j`` with probability ``T[i, j]``: the misreport matrix is
     ``Q = diag(prior) T``. The Gram determinant score gains ``2 log|det T| <= 0`` over the truth
-    whatever the independent experiment, so ``Q`` itself is scored. Gradients are shortened to norm
-    1: they are unbounded where two rows are alike.
+    whatever the independent experiment (Theorem 4.2(1), Lemma D.1), so ``Q`` itself is scored.
+    Gradients are shortened to norm 1: they are unbounded where two rows are alike.
 
     Args:
         key: A typed ``jax.random.key``: policies start at uniformly random rows.
-        prior: Frequencies of the true labels ``[d]``, above 0.
+        prior: Frequencies of the true labels ``[d]``, above 0 and summing to 1.
         steps: Gradient steps, static.
         restarts: Starting policies, static.
-
-    Returns:
-        A :class:`PolicyAttack`.
-
-    Raises:
-        ValueError: A prior that is not a distribution, or with a label that is never true.
 
     Example:
         >>> attack = ascend_policy(jax.random.key(0), jnp.array([0.2, 0.3, 0.5]))
         >>> bool(attack.gains.max() < 1e-5), sorted(attack.permutations[0].tolist())
         (True, [0, 1, 2])
-
-    Reference: Theorem 4.2(1) and Lemma D.1 of *Data Reliability Scoring*.
     """
     prior = jnp.asarray(prior)
     if prior.ndim != 1 or not (prior > 0).all() or abs(float(prior.sum()) - 1) > 1e-3:
@@ -425,25 +392,25 @@ def _doubtful(z: Array) -> Array:
     return jnp.log((1.0 - DOUBT) * z + DOUBT / z.shape[-1])
 
 
-@partial(jax.jit, static_argnames=("score", "optimizer"))
-def _ascend(keys, x, y, kernel, cost, budget, temperatures, *, score, optimizer):
-    n, d = cost.shape
-    home = 1.0 - cost
+@partial(jax.jit, static_argnames=("score", "optimizer", "steps"))
+def _ascend(keys, y, kernel, cost, budget, *, score, optimizer, steps):
+    home, temperatures = 1.0 - cost, jnp.geomspace(*TEMPERATURES, steps, dtype=cost.dtype)
 
     def value(z: Array) -> Array:
-        return score(z, y, kernel, num_classes=d)
+        return score(z, y, kernel, num_classes=cost.shape[1])
 
     def one(key: Array, spread: Array) -> tuple[Array, Array, Array]:
-        logits = _doubtful(home) + spread * jax.random.normal(key, (n, d), home.dtype)
+        logits = _doubtful(home) + spread * jax.random.normal(key, home.shape, home.dtype)
         logits, path = _climb(value, logits, home, cost, budget, optimizer, temperatures)
-        labels = _round(logits, x, cost, budget)
-        return labels, value(report_matrix(labels, d, None, home.dtype)), path
+        labels = _round(logits, cost, budget)
+        return labels, value(report_matrix(labels, cost.shape[1], None, home.dtype)), path
 
     return jax.vmap(one)(keys, jnp.minimum(jnp.arange(len(keys)), 1))
 
 
-def _round(logits: Array, x: Array, cost: Array, budget: Any) -> Array:
+def _round(logits: Array, cost: Array, budget: Any) -> Array:
     """The lies worth most, as many as the budget allows."""
+    x = jnp.argmin(cost, axis=1).astype(jnp.int32)
     own = jnp.take_along_axis(logits, x[:, None], axis=1)
     worth = jnp.where(cost > 0, logits - own, -jnp.inf)
     lie, worth = jnp.argmax(worth, axis=1), jnp.max(worth, axis=1)
@@ -456,10 +423,10 @@ def _allowance(budget: Any, n: int) -> Any:
 
 
 @partial(jax.jit, static_argnames="limit")
-def _flip(observed, x, cost, budget, *, limit):
+def _flip(observed, cost, budget, *, limit):
     """The best flip until none pays: labels, the scores on the way, and how many flips."""
     n, d = cost.shape
-    squares = observed.squares
+    x, squares = jnp.argmin(cost, axis=1).astype(jnp.int32), observed.squares
 
     def offer(labels: Array, product: Array) -> tuple[Array, ...]:
         """The score now; the record, the target and the gain of the best flip."""

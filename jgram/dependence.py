@@ -8,8 +8,11 @@ less the product of its marginals and each side has unit variance:
 
 The singular values are the canonical correlations of report and outcome. ``W`` is centred
 (``sqrt(p(y)) W = 0``), so that its rank is ``min(m, d) - 1`` at most. All are the paper's
-alternatives to the Gram determinant score, and unlike it none is experiment-agnostic: two reports
-may change places when the observations change.
+alternatives to the Gram determinant score (section 5.4, appendix G), and unlike it none is
+experiment-agnostic: two reports may change places when the observations change.
+
+A ``table`` is ``[m, d]`` counts or probabilities of (outcome, reported label); no matrix, negative
+or infinite entries and nothing but zeros raise a ``ValueError``.
 
 Everything transforms: ``jit``, ``vmap`` over tables, ``grad``. Empty rows and columns add nothing.
 Gradients are finite everywhere. At an empty cell the derivative of KL and of the Hellinger distance
@@ -32,28 +35,22 @@ Kind = Literal["kl", "chi2", "total_variation", "squared_hellinger"]
 
 
 def mutual_information(table: Num[Array, "m d"], kind: Kind = "kl") -> Float[Array, ""]:
-    """Phi-divergence of the joint distribution from the product of its marginals.
+    """Phi-divergence of the joint distribution from the product of its marginals (Definition G.1).
 
     ``sum_{y,x} p(y) p(x) Phi(p(y, x) / (p(y) p(x)))`` with ``Phi(a)`` equal to ``a log a`` (KL: the
     Shannon mutual information, in nats), ``a^2 - 1`` (chi2), ``|a - 1| / 2`` (total variation) or
     ``(1 - sqrt(a))^2`` (squared Hellinger distance).
 
+    Scalar, at least 0, and 0 under independence.
+
     Args:
-        table: ``[m, d]`` counts or probabilities of (outcome, reported label).
+        table: ``[m, d]``.
         kind: Which ``Phi``, static.
-
-    Returns:
-        Scalar, at least 0, and 0 under independence.
-
-    Raises:
-        ValueError: No matrix, negative or infinite entries, nothing but zeros, an unknown kind.
 
     Example:
         >>> table = jnp.array([[2, 0], [0, 2]])
         >>> [float(mutual_information(table, kind)) for kind in ("chi2", "total_variation")]
         [1.0, 0.5]
-
-    Reference: Definition G.1 and section 5.4 of *Data Reliability Scoring*.
     """
     if kind not in _PHI:
         raise ValueError(f"expected kind in {', '.join(_PHI)}, got {kind!r}")
@@ -66,22 +63,11 @@ def mutual_information(table: Num[Array, "m d"], kind: Kind = "kl") -> Float[Arr
 def maximal_correlation(table: Num[Array, "m d"]) -> Float[Array, ""]:
     """The largest correlation of a function of the report with a function of the outcome.
 
-    The first singular value of the whitened table (Hirschfeld, Gebelein, Renyi).
-
-    Args:
-        table: ``[m, d]`` counts or probabilities of (outcome, reported label).
-
-    Returns:
-        Scalar in [0, 1].
-
-    Raises:
-        ValueError: As :func:`mutual_information`.
+    The first singular value of the whitened table, in [0, 1] (Hirschfeld, Gebelein, Renyi).
 
     Example:
         >>> print(f"{maximal_correlation(jnp.array([[3, 1], [1, 3]])):.4f}")
         0.5000
-
-    Reference: section 5.4 and appendix G of *Data Reliability Scoring*.
     """
     return _singular_values(table)[0]
 
@@ -90,21 +76,13 @@ def top_k_volume(table: Num[Array, "m d"], k: int) -> Float[Array, ""]:
     """The product of the ``k`` largest singular values of the whitened table.
 
     Args:
-        table: ``[m, d]`` counts or probabilities of (outcome, reported label).
+        table: ``[m, d]``.
         k: Static, in 1..min(m, d) - 1: the table is centred, a larger volume is 0 by construction
             and rounding noise when computed. The paper uses ``d - 1``.
-
-    Returns:
-        Scalar in [0, 1].
-
-    Raises:
-        ValueError: ``k`` out of range, or as :func:`mutual_information`.
 
     Example:
         >>> print(f"{top_k_volume(jnp.array([[4, 1, 1], [1, 4, 1], [1, 1, 4]]), 2):.4f}")
         0.2500
-
-    Reference: section 5.4 and appendix G of *Data Reliability Scoring*.
     """
     largest = min(jnp.shape(table)) - 1
     if not 1 <= k <= largest:
@@ -116,20 +94,11 @@ def top_k_volume(table: Num[Array, "m d"], k: int) -> Float[Array, ""]:
 
 
 def ky_fan_sum(table: Num[Array, "m d"], k: int) -> Float[Array, ""]:
-    """The sum of the ``k`` largest singular values of the whitened table.
-
-    Args:
-        table: ``[m, d]`` counts or probabilities of (outcome, reported label).
-        k: Static, in 1..min(m, d).
-
-    Raises:
-        ValueError: ``k`` out of range, or as :func:`mutual_information`.
+    """The sum of the ``k`` largest singular values of the whitened table, ``k`` in 1..min(m, d).
 
     Example:
         >>> print(f"{ky_fan_sum(jnp.array([[4, 1, 1], [1, 4, 1], [1, 1, 4]]), 2):.4f}")
         1.0000
-
-    Reference: appendix G of *Data Reliability Scoring*.
     """
     values = _singular_values(table)
     if not 1 <= k <= len(values):

@@ -58,45 +58,30 @@ def eliminate_sums(sums: Float[ArrayLike, "d m"], *, tolerance: float | None = N
     """QR of the feature sums: ``log det(sums sums^T) = 2 sum(log |diag R|)``.
 
     Pivoted modified Gram-Schmidt on unit rows, whose ``R`` is backward stable. The condition number
-    is that of the sums, not its square as in a Cholesky factor of the Gram matrix.
+    is that of the sums, not its square as in a Cholesky factor of the Gram matrix. The gradient of
+    the log-determinant is ``2 pinv(sums)^T``, and zero where it is ``-inf``.
 
     Args:
         sums: Feature sums ``[d, m]``, one row a class.
         tolerance: Pivots at or below count as zero; default :func:`default_tolerance`.
-
-    Returns:
-        An :class:`Elimination`. The gradient of the log-determinant is ``2 pinv(sums)^T``, and
-        zero where it is ``-inf``.
-
-    Raises:
-        ValueError: ``sums`` is not a matrix.
 
     Example:
         >>> print(f"{eliminate_sums(jnp.diag(jnp.array([2.0, 3.0]))).log_determinant:.4f}")
         3.5835
     """
     sums = _matrix(sums, "[d, m]")
-    if tolerance is None:
-        tolerance = default_tolerance(sums.shape[0], sums.dtype)
-    return _eliminate_sums(sums, tolerance)
+    return _eliminate_sums(sums, _tolerance(sums) if tolerance is None else tolerance)
 
 
 def eliminate_gram(gram: Float[ArrayLike, "d d"], *, tolerance: float | None = None) -> Elimination:
     """Pivoted Cholesky of the Gram matrix scaled to unit diagonal.
 
     For kernels that leave nothing but the Gram matrix. Nothing is ever added to the diagonal.
+    Pivots are square roots here too, comparable to those of :func:`eliminate_sums`.
 
     Args:
         gram: Symmetric positive semi-definite ``[d, d]``.
-        tolerance: Pivots at or below count as zero; default :func:`default_tolerance`. Pivots here
-            are squared lengths.
-
-    Returns:
-        An :class:`Elimination`; its pivots are the square roots, comparable to those of
-        :func:`eliminate_sums`.
-
-    Raises:
-        ValueError: ``gram`` is not a square matrix.
+        tolerance: Squared pivots at or below count as zero; default :func:`default_tolerance`.
 
     Example:
         >>> eliminate_gram(jnp.array([[1.0, 1.0], [1.0, 1.0]])).rank
@@ -105,9 +90,7 @@ def eliminate_gram(gram: Float[ArrayLike, "d d"], *, tolerance: float | None = N
     gram = _matrix(gram, "[d, d]")
     if gram.shape[0] != gram.shape[1]:
         raise ValueError(f"expected a square Gram matrix [d, d], got {gram.shape}")
-    if tolerance is None:
-        tolerance = default_tolerance(gram.shape[0], gram.dtype)
-    return _eliminate_gram(gram, tolerance)
+    return _eliminate_gram(gram, _tolerance(gram) if tolerance is None else tolerance)
 
 
 def log_determinant_of_sums(
@@ -137,12 +120,9 @@ def log_determinant(
 def log_top_determinant_of_sums(sums: Float[ArrayLike, "d m"], rank: int) -> Float[Array, ""]:
     """Log of the product of the ``rank`` largest eigenvalues of ``sums sums^T``.
 
-    The largest squared volume that ``rank`` orthonormal combinations of the classes span. Unlike
-    the determinant it is not multiplicative in the misreport matrix: the order of two reports may
-    depend on the experiment.
-
-    Raises:
-        ValueError: ``rank`` is not in 1..min(d, m).
+    The largest squared volume that ``rank`` orthonormal combinations of the classes span, ``rank``
+    in 1..min(d, m). Unlike the determinant it is not multiplicative in the misreport matrix: the
+    order of two reports may depend on the experiment.
 
     Example:
         >>> print(f"{log_top_determinant_of_sums(jnp.diag(jnp.array([1.0, 2.0, 3.0])), 2):.4f}")
@@ -151,23 +131,20 @@ def log_top_determinant_of_sums(sums: Float[ArrayLike, "d m"], rank: int) -> Flo
     sums = _matrix(sums, "[d, m]")
     _check_rank(rank, min(sums.shape))
     values = jnp.linalg.svd(sums, compute_uv=False)[:rank]
-    return 2.0 * _sum_of_logs(values, values > default_tolerance(len(sums), sums.dtype) * values[0])
+    return 2.0 * _sum_of_logs(values, values > _tolerance(sums) * values[0])
 
 
 def log_top_determinant(gram: Float[ArrayLike, "d d"], rank: int) -> Float[Array, ""]:
-    """Log of the product of the ``rank`` largest eigenvalues of the Gram matrix.
-
-    Raises:
-        ValueError: ``rank`` is not in 1..d.
+    """Log of the product of the ``rank`` largest eigenvalues of the Gram matrix, in 1..d.
 
     Example:
         >>> print(f"{log_top_determinant(jnp.diag(jnp.array([1.0, 2.0, 3.0])), 2):.4f}")
         1.7918
     """
     gram = _matrix(gram, "[d, d]")
-    _check_rank(rank, gram.shape[0])
+    _check_rank(rank, len(gram))
     values = jnp.linalg.eigvalsh(gram)[::-1][:rank]
-    return _sum_of_logs(values, values > default_tolerance(len(gram), gram.dtype) * values[0])
+    return _sum_of_logs(values, values > _tolerance(gram) * values[0])
 
 
 def solve(matrix: Num[Array, "d d"], right: Num[Array, "d k"]) -> Num[Array, "d k"]:
@@ -249,6 +226,10 @@ def _matrix(value: Any, shape: str) -> Array:
     return value if jnp.issubdtype(value.dtype, jnp.floating) else value.astype(float)
 
 
+def _tolerance(matrix: Array) -> float:
+    return default_tolerance(len(matrix), matrix.dtype)
+
+
 def _check_rank(rank: int, largest: int) -> None:
     if not 1 <= rank <= largest:
         raise ValueError(f"expected rank in 1..{largest}, got {rank}")
@@ -286,8 +267,7 @@ def _eliminate_sums(sums: Array, tolerance: Any) -> Elimination:
         rows = rows - jnp.sum(rows * unit, axis=1)[:, None] * unit
         return (rows, left & ~chosen), jnp.where(square > 0, length, 0.0)
 
-    state = (rows, jnp.ones(d, bool))
-    _, pivots = jax.lax.scan(step, state, length=d, unroll=min(d, 4))
+    _, pivots = jax.lax.scan(step, (rows, jnp.ones(d, bool)), length=d, unroll=min(d, 4))
     positive = pivots > tolerance
     value = _sum_of_logs(pivots, positive, log_lengths)
     return Elimination(2.0 * value, jnp.sum(positive), pivots)
@@ -310,8 +290,7 @@ def _eliminate_gram(gram: Array, tolerance: Any) -> Elimination:
         rest = rest - jnp.where(pivot > tolerance, column[:, None] * (column / safe), 0.0)
         return (rest, left & ~chosen), pivot
 
-    state = (unit, jnp.ones(d, bool))
-    _, pivots = jax.lax.scan(step, state, length=d, unroll=min(d, 4))
+    _, pivots = jax.lax.scan(step, (unit, jnp.ones(d, bool)), length=d, unroll=min(d, 4))
     positive = pivots > tolerance
     value = _sum_of_logs(pivots, positive, jnp.log(diagonal))
     lengths = jnp.sqrt(jnp.where(positive, pivots, 1.0)) * positive

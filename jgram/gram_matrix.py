@@ -71,9 +71,6 @@ def joint_table(
     Returns:
         ``[m, d]``: int32 counts, or sums of weights.
 
-    Raises:
-        ValueError: Labels or outcomes out of range, or shapes that do not fit.
-
     Example:
         >>> joint_table(jnp.array([0, 1, 1]), jnp.array([0, 0, 2]))
         Array([[1, 1],
@@ -123,22 +120,12 @@ def update(
     *,
     weights: Shaped[ArrayLike, " n"] | None = None,
 ) -> GramState:
-    """The state with more records added.
-
-    Args:
-        state: What :func:`init` or an earlier update gave; it fixes ``d`` and ``m``.
-        x_hat: Labels ``[n]`` or soft reports ``[n, d]``.
-        y: Observations ``[n, ...]``.
-        kernel: The same explicit kernel in every update.
-        weights: ``[n]``, at least 0.
-
-    Raises:
-        ValueError: The kernel has no features, or shapes or values do not fit.
+    """The state with the records of :func:`gram_state` added; it fixes ``d`` and ``m``.
 
     Example:
-        >>> state = init(delta := Delta(3), num_classes=2, num_features=3)
-        >>> state = update(state, jnp.array([0, 1]), jnp.array([2, 2]), delta)
-        >>> state.sums
+        >>> delta = Delta(3)
+        >>> state = init(delta, num_classes=2, num_features=3)
+        >>> update(state, jnp.array([0, 1]), jnp.array([2, 2]), delta).sums
         Array([[0, 0, 1],
                [0, 0, 1]], dtype=int32)
     """
@@ -176,7 +163,7 @@ def gram_state(
     num_classes: int | None = None,
     weights: Shaped[ArrayLike, " n"] | None = None,
 ) -> GramState:
-    """:class:`GramState` of one batch: ``update(init(...), ...)`` with the sizes inferred.
+    """:class:`GramState` of one batch, of arguments as :func:`gram` takes them.
 
     Raises:
         ValueError: The kernel has no features, or shapes or values do not fit.
@@ -211,7 +198,7 @@ def gram(
         y: Observations ``[n, ...]``.
         kernel: A kernel, or any function of two observations.
         num_classes: ``d``, static; inferred outside ``jit``.
-        weights: ``[n]``, at least 0; 0 leaves a record out.
+        weights: ``[n]``, at least 0; 0 leaves a record out, 3 counts it three times.
         block_size: Rows of a tile of an implicit kernel, static; by platform unless given.
             Temporaries hold a few ``block_size**2`` numbers.
 
@@ -249,18 +236,13 @@ def sharded_gram_state(
 
     Args:
         mesh: Devices, as from ``jax.make_mesh``.
-        x_hat: Labels ``[n]`` or soft reports ``[n, d]``.
-        y: Observations ``[n, ...]``.
+        x_hat, y, weights: As in :func:`gram`.
         kernel: An explicit kernel, complete (``Delta(num_outcomes)``).
         num_classes: ``d``.
-        weights: ``[n]``, at least 0.
 
     Returns:
         The state of all records, on every device. Counts are integers for the delta kernel without
         weights.
-
-    Raises:
-        ValueError: The kernel has no features, or shapes do not fit.
 
     Example:
         >>> mesh = jax.make_mesh((1,), ("records",))
@@ -273,16 +255,11 @@ def sharded_gram_state(
     records = (x_hat, y, jnp.ones(len(x_hat), jnp.int32) if weights is None else weights)
     missing = -len(x_hat) % mesh.size
     split = PartitionSpec(mesh.axis_names)
-    shards = jax.device_put(
-        [_fill(jnp.asarray(part), missing) for part in records], NamedSharding(mesh, split)
-    )
+    filled = [jnp.pad(part, [(0, missing)] + [(0, 0)] * (part.ndim - 1)) for part in records]
+    shards = jax.device_put(filled, NamedSharding(mesh, split))
 
     def local(x_hat: Any, y: Any, weights: Any) -> GramState:
         state = gram_state(x_hat, y, kernel, num_classes=num_classes, weights=weights)
         return jax.lax.psum(state, mesh.axis_names)
 
     return jax.shard_map(local, mesh=mesh, in_specs=split, out_specs=PartitionSpec())(*shards)
-
-
-def _fill(values: Array, missing: int) -> Array:
-    return jnp.pad(values, [(0, missing)] + [(0, 0)] * (values.ndim - 1))

@@ -78,12 +78,7 @@ def influence(
     """``h[n, j]``: ``N/2`` times the derivative of the log score in the share of a class.
 
     Args:
-        x_hat: Labels ``[n]`` or soft reports ``[n, d]``.
-        y: Observations ``[n, ...]``.
-        kernel: A kernel, or any function of two observations.
-        num_classes: ``d``, static; inferred outside ``jit``.
-        weights: ``[n]``, at least 0.
-        block_size: Rows of a tile of an implicit kernel, static; by platform unless given.
+        x_hat, y, kernel, num_classes, weights, block_size: As in :func:`jgram.gram`.
 
     Returns:
         ``[n, d]``. The weighted mean of ``h`` at the own labels is exactly ``d``. All zero where
@@ -158,13 +153,8 @@ def leave_one_out(
 ) -> Float[Array, " n"]:
     """Exact change of the log score when one record is left out, for every record, ``O(n d^2)``.
 
-    Args:
-        linearisation: What :func:`linearise` found of the same records.
-        x_hat: Labels ``[n]`` or soft reports ``[n, d]``.
-        weights: Those given to :func:`linearise`.
-
-    Returns:
-        ``[n]``; ``-inf`` where a record's absence makes the Gram matrix singular.
+    ``[n]``; ``-inf`` where a record's absence makes the Gram matrix singular. Reports and weights
+    are those given to :func:`linearise`.
 
     Example:
         >>> from jgram.kernels import delta
@@ -184,12 +174,7 @@ def relabelling_gains(
 ) -> Float[Array, "n d"]:
     """Exact change of the log score when record ``n`` alone is relabelled ``j``, for all ``n, j``.
 
-    Args:
-        linearisation: What :func:`linearise` found of the same hard labels.
-        x_hat: Labels ``[n]``.
-
-    Returns:
-        ``[n, d]``; 0 at the own label.
+    ``[n, d]``; 0 at the own label, ``[n]``.
 
     Example:
         >>> from jgram.kernels import delta

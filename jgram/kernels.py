@@ -110,9 +110,8 @@ class Delta:
     def resolve(self, y: Any) -> "Delta":
         """With the number of outcomes, which must be integers from 0."""
         shape, dtype = jnp.shape(y), jnp.result_type(y)
-        if len(shape) != 1 or not (
-            jnp.issubdtype(dtype, jnp.integer) or jnp.issubdtype(dtype, jnp.bool_)
-        ):
+        whole = jnp.issubdtype(dtype, jnp.integer) or jnp.issubdtype(dtype, jnp.bool_)
+        if len(shape) != 1 or not whole:
             raise ValueError(
                 f"expected integer outcomes of shape [n] for the delta kernel, got {dtype}"
                 f"{list(shape)}: bin numeric observations (jgram.data.quantile_bins) or use rbf"
@@ -120,11 +119,11 @@ class Delta:
         if not is_concrete(y):
             return Delta(self._outcomes())
         values = np.asarray(y)
-        largest = int(values.max(initial=-1))
-        if values.size and int(values.min()) < 0:
+        smallest, largest = int(values.min(initial=0)), int(values.max(initial=-1))
+        if smallest < 0:
             raise ValueError(
-                f"expected outcomes 0, 1, ..., got {int(values.min())}: encode the outcomes "
-                "first (jgram.data.encode_labels)"
+                f"expected outcomes 0, 1, ..., got {smallest}: encode the outcomes first "
+                "(jgram.data.encode_labels)"
             )
         if largest >= MOST_OUTCOMES:
             raise ValueError(
@@ -241,9 +240,12 @@ class RBF:
 
     def __call__(self, y1: Any, y2: Any) -> Array:
         if self.bandwidth is None:
-            raise ValueError("expected RBF(bandwidth=...) for a single pair, got bandwidth=None")
+            raise ValueError(
+                f"expected {type(self).__name__}(bandwidth=...), got bandwidth=None: resolve(y) "
+                "reads it"
+            )
         difference = (jnp.asarray(y1) - jnp.asarray(y2)) / self.bandwidth
-        return jnp.exp(-jnp.sum(difference**2))
+        return self._of(jnp.sum(difference**2))
 
     def resolve(self, y: Any) -> "RBF":
         """With the median distance between observations where no bandwidth was given."""
@@ -258,7 +260,7 @@ class RBF:
         width = "median" if self.bandwidth is None else f"{float(self.bandwidth):.6g}"
         return f"rbf(bandwidth={width})"
 
-    def prepare(self, y: Any) -> Array:
+    def prepare(self, y: Any) -> Any:
         """Observations in units of the bandwidth, centred: distances do not change.
 
         ``|a|^2 + |b|^2 - 2ab`` loses everything at a large mean.
@@ -268,16 +270,19 @@ class RBF:
 
     def block(self, first: Array, second: Array) -> Array:
         """All pairs of prepared observations, ``[n1, n2]``."""
-        return jnp.exp(-squared_distances(first, second))
+        return self._of(squared_distances(first, second))
 
     def squares(self, points: Array) -> Array:
         """``K(y, y) = 1`` for every observation."""
         return jnp.ones(len(points), points.dtype)
 
+    def _of(self, squares: Array) -> Array:
+        return jnp.exp(-squares)
+
 
 @pytree
 @dataclass(frozen=True)
-class MultiscaleRBF:
+class MultiscaleRBF(RBF):
     """The mean of four Gaussian kernels, of bandwidths ``b``, ``b/2``, ``b/4`` and ``b/8``.
 
     ``K(y, y') = mean over j = 0..3 of exp(-4^j ||y - y'||^2 / b^2)``: one exponential, squared
@@ -295,12 +300,7 @@ class MultiscaleRBF:
         0.0965
     """
 
-    bandwidth: Any = None
     center: Any = 0.0
-
-    def __call__(self, y1: Any, y2: Any) -> Array:
-        difference = jnp.ravel((jnp.asarray(y1) - jnp.asarray(y2)) / self._bandwidth())
-        return four_bandwidths(jnp.sum(difference**2))
 
     def resolve(self, y: Any) -> "MultiscaleRBF":
         """The kernel with its bandwidth and center read from observations ``[n, ...]``."""
@@ -310,30 +310,16 @@ class MultiscaleRBF:
             raise ValueError("expected MultiscaleRBF(bandwidth=...) inside jit, got bandwidth=None")
         return MultiscaleRBF(median_distance(y), frozen_sample(y).mean(axis=0))
 
-    def prepare(self, points: Shaped[ArrayLike, "n ..."]) -> Float[ArrayLike, "n k"]:
+    def prepare(self, y: Any) -> Any:
         """Observations ``[n, k]`` about the center and in units of the bandwidth."""
-        rows = points.reshape(len(points), -1)
-        return (rows - self.center) / self._bandwidth()
-
-    def block(
-        self, first: Float[Array, "n1 k"], second: Float[Array, "n2 k"]
-    ) -> Float[Array, "n1 n2"]:
-        """All pairs of prepared observations."""
-        return four_bandwidths(squared_distances(first, second))
-
-    def squares(self, points: Float[Array, "n k"]) -> Float[Array, " n"]:
-        """``K(y, y) = 1`` for every observation."""
-        return jnp.ones(len(points), points.dtype)
+        return (y.reshape(len(y), -1) - self.center) / self.bandwidth
 
     def describe(self) -> str:
         """The kernel in words."""
-        width = "median" if self.bandwidth is None else f"{float(self.bandwidth):.6g}"
-        return f"rbf(bandwidth={width}, /2, /4, /8)"
+        return super().describe().replace(")", ", /2, /4, /8)")
 
-    def _bandwidth(self) -> Any:
-        if self.bandwidth is None:
-            raise ValueError("expected MultiscaleRBF(bandwidth=...), got None: resolve(y) reads it")
-        return self.bandwidth
+    def _of(self, squares: Array) -> Array:
+        return four_bandwidths(squares)
 
 
 def four_bandwidths(squares: Array) -> Array:
@@ -401,10 +387,8 @@ class RandomFeatures:
     def features(self, y: Shaped[ArrayLike, "n ..."]) -> Float[Array, "n m"]:
         """Rows ``[n, m]``, ``m = 2 * frequencies.shape[0]``, of squared length one."""
         angles = jnp.matmul(rows(y) - self.center, self.frequencies.T, precision=HIGHEST)
-        if self.weights is None:
-            both = jnp.concatenate([jnp.cos(angles), jnp.sin(angles)], axis=1)
-            return both / jnp.sqrt(self.frequencies.shape[0])
-        size = jnp.sqrt(self.weights)
+        share = 1 / len(self.frequencies) if self.weights is None else self.weights
+        size = jnp.sqrt(share)
         return jnp.concatenate([size * jnp.cos(angles), size * jnp.sin(angles)], axis=1)
 
     def squares(self, y: Shaped[ArrayLike, "n ..."]) -> Float[Array, " n"]:
@@ -437,15 +421,9 @@ def mixture_features(
 
     Every block has the same number of frequencies of every part, so that no part is left to luck.
 
-    Args:
-        key: A typed key.
-        num_features: ``m``, a multiple of 32 with at least one frequency a part and block.
-        maps: One ``[k, r]`` a part.
-        weights: One a part, adding up to 1.
-        **fields: Other fields of the :class:`RandomFeatures`.
-
-    Raises:
-        ValueError: ``num_features`` is no such number.
+    ``num_features`` is a multiple of 32 with at least one frequency a part and block, ``maps`` are
+    ``[k, r]`` and ``weights``, which add up to 1, one a part; ``fields`` are others of
+    :class:`RandomFeatures`.
 
     Example:
         >>> kernel = mixture_features(jax.random.key(0), 64, [np.eye(1), 2 * np.eye(1)], [0.5, 0.5])
@@ -533,11 +511,9 @@ def takes(kernel: Kernel | str) -> Kind:
 def median_bandwidth(
     y: Shaped[ArrayLike, "n ..."], *, subsample: int = SUBSAMPLE, seed: int = 0
 ) -> Float[Array, ""]:
-    """The median heuristic: the median distance between two distinct observations.
+    """The median heuristic: :func:`median_distance`, also of what JAX traces.
 
-    At most ``subsample`` records are compared, chosen by ``seed`` and ``n`` alone. Where more than
-    half of the distances are zero (duplicates) the median of the positive ones is taken, and where
-    all are zero the answer is 1.
+    No gradient passes through it: the bandwidth is a constant of the comparison.
 
     Args:
         y: Observations ``[n, ...]``.
@@ -545,8 +521,7 @@ def median_bandwidth(
         seed: Seed of the choice of records.
 
     Returns:
-        A scalar in the units of ``y``, above zero. No gradient passes through it: the bandwidth is
-        a constant of the comparison.
+        A scalar in the units of ``y``, above zero.
 
     Example:
         >>> median_bandwidth(jnp.array([0.0, 0.0, 0.0, 0.0, 3.0]))
@@ -556,10 +531,7 @@ def median_bandwidth(
         dtype = rows(y[:1]).dtype
         return jnp.asarray(median_distance(y, records=subsample, seed=seed), dtype)
     points = jax.lax.stop_gradient(rows(y))
-    n = points.shape[0]
-    if n > subsample:
-        chosen = np.random.default_rng(seed).choice(n, subsample, replace=False)
-        points = points[np.sort(chosen)]
+    points = points[_chosen(len(points), subsample, seed)]
     return _median_distance(points) if len(points) > 1 else jnp.ones((), points.dtype)
 
 
@@ -611,9 +583,8 @@ def _squares_of_pairs(points: np.ndarray) -> np.ndarray:
         if points.shape[1] > 8:
             squares = host_squares(rows, points[start:])
         else:  # exact: no cancellation
-            columns = zip(rows.T, points[start:].T, strict=True)
             squares = np.zeros((len(rows), len(points) - start))
-            for one, other in columns:
+            for one, other in zip(rows.T, points[start:].T, strict=True):
                 squares += (one[:, None] - other) ** 2
         parts += [squares[:, tile:].ravel(), squares[:, :tile][np.triu_indices(len(rows), 1)]]
     return np.concatenate(parts)
@@ -644,10 +615,13 @@ def frozen_sample(points: Any, records: int = SUBSAMPLE, seed: int = 0) -> np.nd
     """At most ``records`` rows ``[., k]`` in float64, chosen by ``seed`` and ``n`` alone."""
     points = np.asarray(points)
     points = points.reshape(len(points), -1)
-    n = len(points)
-    if n > records:
-        points = points[np.sort(np.random.default_rng(seed).choice(n, records, replace=False))]
-    return points.astype(np.float64)
+    return points[_chosen(len(points), records, seed)].astype(np.float64)
+
+
+def _chosen(n: int, records: int, seed: int) -> Any:
+    if n <= records:
+        return slice(None)
+    return np.sort(np.random.default_rng(seed).choice(n, records, replace=False))
 
 
 def host_squares(first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -665,13 +639,7 @@ def resolve(kernel: Kernel | str, y: Shaped[ArrayLike, "n ..."]) -> Kernel:
 
     Args:
         kernel: A kernel, the name of one, or any function of two observations.
-        y: Observations ``[n, ...]``.
-
-    Returns:
-        A kernel that no longer depends on ``y``.
-
-    Raises:
-        ValueError: The observations do not fit the kernel.
+        y: Observations ``[n, ...]``, which have to fit it.
 
     Example:
         >>> resolve(delta, np.array([0, 3, 1]))

@@ -4,6 +4,7 @@ These functions run eagerly, in float64. Categorical observations are counted: a
 resample costs a table, whatever the number of records.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -93,24 +94,18 @@ def noise_floor(
     Args:
         key: Random key.
         x_hat: Labels ``[n]``.
-        y: Observations ``[n, ...]``.
-        kernel: A kernel, or any function of two observations.
-        num_classes: ``d``.
+        y, kernel, num_classes: As in :func:`jgram.gram`.
         draws: Number of permutations.
         block_length: For records in time order: runs of so many records are kept together and
             permuted as blocks, so that slow movements of both series are not mistaken for
             agreement.
 
-    Returns:
-        A :class:`NoiseFloor`.
-
     Raises:
         ValueError: Soft reports, or arguments out of range.
 
     Example:
-        >>> from jgram.kernels import delta
         >>> x_hat = np.repeat([0, 1], 50)
-        >>> noise_floor(jax.random.key(0), x_hat, x_hat, delta, draws=99).p_value
+        >>> noise_floor(jax.random.key(0), x_hat, x_hat, "delta", draws=99).p_value
         0.01
     """
     d = infer_num_classes(x_hat, num_classes)
@@ -121,32 +116,35 @@ def noise_floor(
         raise ValueError(
             f"expected draws >= 1 and block_length in 1..{n}, got {draws} and {block_length}"
         )
-    from scipy.stats import random_table  # as slow to import as the rest of jgram
-
-    labels = np.asarray(x_hat).astype(np.int32)
-    rng = _host_generator(key)
+    labels, rng = np.asarray(x_hat).astype(np.int32), _host_generator(key)
     with float64():
         observed = observe(kernel, y)
         if isinstance(observed, Codes) and block_length == 1:
             table = np.asarray(observed.table(labels, d))
-            margins = random_table(table.sum(axis=1), table.sum(axis=0))
-            tables = margins.rvs(draws, random_state=rng).astype(np.int64)
+            tables = _tables_like(table, draws, rng)
             both = _log_scores_of_tables(np.concatenate([table[None], tables]))
-            own, scores = float(both[0]), both[1:]
+            own, scores = both[0], both[1:]
         else:
-            own = float(_log_scores_of_reports(observed, jnp.asarray(labels[None]), d)[0])
-            size = _chunk_size(n * d * 8)
-            scores = np.concatenate(
-                [
-                    np.asarray(_log_scores_of_reports(observed, jnp.asarray(part), d))
-                    for part in _permuted(rng, labels, draws, block_length, size)
-                ]
-            )[:draws]
-    return summarise_floor(own, scores)
+            own = _log_scores(observed, labels[None], None, d)[0]
+
+            def score(size: int) -> Array:
+                permuted = _permuted(rng, labels, size, block_length)
+                return _log_scores(observed, permuted, None, d)
+
+            scores = _in_chunks(score, draws, n * d)
+    return _floor(float(own), scores)
 
 
-def summarise_floor(log_score: float, draws: np.ndarray) -> NoiseFloor:
-    """:class:`NoiseFloor` of a log score among the log scores of permuted labels."""
+def _tables_like(table: np.ndarray, draws: int, rng: np.random.Generator) -> np.ndarray:
+    """Tables ``[draws, m, d]`` with the margins of one."""
+    from scipy.stats import random_table  # as slow to import as the rest of jgram
+
+    margins = random_table(table.sum(axis=1), table.sum(axis=0))
+    return margins.rvs(draws, random_state=rng).astype(np.int64)
+
+
+def _floor(log_score: float, draws: np.ndarray) -> NoiseFloor:
+    """A log score among the log scores of permuted labels."""
     finite = draws[np.isfinite(draws)]
     mean = float(finite.mean()) if finite.size else -np.inf
     deviation = float(finite.std(ddof=1)) if finite.size > 1 else 0.0
@@ -173,27 +171,18 @@ def bootstrap(
     """Resample the records with replacement, as weights: nothing is copied.
 
     Under the delta kernel the cells of the contingency table are resampled, whatever ``n``.
-    Otherwise all resampled weights share one pass over the kernel.
+    Otherwise all resampled weights share one pass over the kernel. A log score of ``-inf`` is
+    refused.
 
     Args:
         key: Random key.
-        x_hat: Labels ``[n]`` or soft reports ``[n, d]``.
-        y: Observations ``[n, ...]``.
-        kernel: A kernel, or any function of two observations.
-        num_classes: ``d``.
+        x_hat, y, kernel, num_classes: As in :func:`jgram.gram`.
         draws: Number of resamples.
         confidence: Confidence level of the interval.
 
-    Returns:
-        A :class:`Bootstrap`.
-
-    Raises:
-        ValueError: The log score is ``-inf``, or arguments do not fit.
-
     Example:
-        >>> from jgram.kernels import delta
         >>> x_hat = np.repeat([0, 1], 50); y = np.roll(x_hat, 10)
-        >>> low, high = bootstrap(jax.random.key(0), x_hat, y, delta).interval
+        >>> low, high = bootstrap(jax.random.key(0), x_hat, y, "delta").interval
         >>> low < high
         True
     """
@@ -213,15 +202,12 @@ def bootstrap(
             tables = rng.multinomial(n, table.ravel() / n, size=draws).reshape(draws, *table.shape)
             scores = _log_scores_of_tables(tables)
         else:
-            parts = []
-            size = _chunk_size(n * d * 8)
-            for start in range(0, draws, size):
-                weights = rng.multinomial(n, np.full(n, 1.0 / n), size=min(size, draws - start))
-                found = _log_scores_of_weights(
-                    observed, jnp.asarray(x_hat), jnp.asarray(weights, float), d
-                )
-                parts.append(np.asarray(found))
-            scores = np.concatenate(parts)
+
+            def score(size: int) -> Array:
+                copies = rng.multinomial(n, np.full(n, 1.0 / n), size).astype(float)
+                return _log_scores(observed, jnp.asarray(x_hat), copies, d)
+
+            scores = _in_chunks(score, draws, n * d)
     finite = scores[np.isfinite(scores)]
     if finite.size < 2:
         raise ValueError("expected resamples with every class, got none: classes are too rare")
@@ -239,8 +225,10 @@ def _host_generator(key: Key[Array, ""]) -> np.random.Generator:
     return np.random.default_rng(np.asarray(jax.random.key_data(key)).ravel())
 
 
-def _chunk_size(bytes_each: int) -> int:
-    return max(1, CHUNK_BYTES // bytes_each)
+def _in_chunks(score: Callable[[int], Array], draws: int, numbers: int) -> np.ndarray:
+    """Scores of so many draws, of so many numbers each; the last chunk is full, to compile once."""
+    size = min(max(1, CHUNK_BYTES // (8 * numbers)), draws)
+    return np.concatenate([np.asarray(score(size)) for _ in range(0, draws, size)])[:draws]
 
 
 def _log_scores_of_tables(tables: np.ndarray) -> np.ndarray:
@@ -257,54 +245,40 @@ def _log_determinants(sums: Array) -> Array:
 
 
 def _permuted(
-    rng: np.random.Generator, labels: np.ndarray, draws: int, block_length: int, size: int
-) -> Any:
-    """Permuted labels in chunks ``[size, n]``; the last chunk is full too, to compile once."""
-    size = min(size, draws)
-    starts = np.arange(0, len(labels), block_length)
-    for _ in range(0, draws, size):
-        if block_length == 1:
-            yield rng.permuted(np.tile(labels, (size, 1)), axis=1)
-            continue
-        chunk = np.empty((size, len(labels)), labels.dtype)
-        for row in chunk:
-            # A random turn first, so that the blocks do not always begin at the same records.
-            turned = np.roll(labels, rng.integers(len(labels)))
-            blocks = [turned[start : start + block_length] for start in rng.permutation(starts)]
-            row[:] = np.concatenate(blocks)
-        yield chunk
+    rng: np.random.Generator, labels: np.ndarray, count: int, block_length: int
+) -> np.ndarray:
+    """Permuted labels ``[count, n]``."""
+    if block_length == 1:
+        return rng.permuted(np.tile(labels, (count, 1)), axis=1)
+    starts, permuted = np.arange(0, len(labels), block_length), []
+    for _ in range(count):
+        # A random turn first, so that the blocks do not always begin at the same records.
+        turned = np.roll(labels, rng.integers(len(labels)))
+        blocks = [turned[start : start + block_length] for start in rng.permutation(starts)]
+        permuted.append(np.concatenate(blocks))
+    return np.stack(permuted)
 
 
 @partial(jax.jit, static_argnames="num_classes")
-def _log_scores_of_reports(observed: Any, x_hats: Array, num_classes: int) -> Array:
-    """Log scores of many reports ``[t, n]`` on one ``y``."""
-    return jax.vmap(lambda x_hat: observed.eliminate(x_hat, num_classes).log_determinant)(x_hats)
+def _log_scores(observed: Any, x_hats: Any, weights: Any, num_classes: int) -> Array:
+    """Log scores of many reports ``[t, n]``, or of one under many weights ``[t, n]``."""
 
+    def one(x_hat: Array, weights: Any) -> Array:
+        return observed.eliminate(x_hat, num_classes, weights).log_determinant
 
-@partial(jax.jit, static_argnames="num_classes")
-def _log_scores_of_weights(observed: Any, x_hat: Array, weights: Array, num_classes: int) -> Array:
-    """Log scores of one report under many weights ``[t, n]``."""
-    return jax.vmap(lambda w: observed.eliminate(x_hat, num_classes, w).log_determinant)(weights)
-
-
-# --------------------------------------------------------------------------------------------
+    return jax.vmap(one, (0, None) if weights is None else (None, 0))(x_hats, weights)
 
 
 def grouped_noise_tests(observed: Observed, found: Products) -> Float[np.ndarray, " k"]:
-    """P-values of "this report has nothing to do with the observations" for records in groups.
+    """P-values ``[k]`` of "this report has nothing to do with the observations", by groups.
 
     ``sum (H K H)_ij z_i . z_j / q`` over pairs of records of different groups, less what centring
     makes of it, against the same with a random sign for every group: where report and observations
     are independent from group to group, signs change nothing. All signs are taken up to 14 groups,
     9,999 draws of a fixed seed beyond; more than 512 groups are joined at random to 512.
 
-    Args:
-        observed: Observations and kernel.
-        found: From :func:`jgram.contrasts.products`, with groups.
-
-    Returns:
-        ``[k]``; 1 for a report that labels records of fewer than :data:`FEWEST_GROUPS` groups,
-        which is too few to tell, and for constant reports.
+    1 for constant reports, and for those of records of fewer than :data:`FEWEST_GROUPS` groups,
+    which are too few to tell. ``found`` is of :func:`jgram.contrasts.products`, with groups.
 
     Reference:
         Leucht and Neumann, *Dependent wild bootstrap for degenerate U- and V-statistics*, 2013.
@@ -322,16 +296,11 @@ def grouped_noise_tests(observed: Observed, found: Products) -> Float[np.ndarray
         places = np.arange(1 << (count - 1))[:, None] >> np.arange(size)
         signs = 1.0 - 2 * (places & 1)
     else:
-        signs = rng.choice([-1.0, 1.0], (SIGNS, size))
-        signs = np.concatenate([np.ones((1, size)), signs])
+        signs = np.vstack([np.ones(size), rng.choice([-1.0, 1.0], (SIGNS, size))])
     labelled = z.any(axis=2) & (weights > 0)
     enough = [len(np.unique(groups[present])) >= FEWEST_GROUPS for present in labelled]
-    return np.array(
-        [
-            _sign_p_value(part, signs) if tell else 1.0
-            for part, tell in zip(sums, enough, strict=True)
-        ]
-    )
+    told = zip(sums, enough, strict=True)
+    return np.array([_sign_p_value(part, signs) if tell else 1.0 for part, tell in told])
 
 
 def _sign_p_value(sums: np.ndarray, signs: np.ndarray) -> float:
@@ -412,16 +381,14 @@ def _group_features(observed: Any, centred: Array, groups: Array, count: int) ->
 
         def add(total: Array, place: Array) -> tuple[Array, None]:
             inside, place = place < n, jnp.minimum(place, n - 1)
-            held = isinstance(observed, Features)
-            rows = observed.features if held else observed.points
-            rows = rows[place] if held else observed.kernel.features(rows[place])
+            if isinstance(observed, Features):
+                rows = observed.features[place]
+            else:
+                rows = observed.kernel.features(observed.points[place])
             rows = jnp.where(inside, column[place], 0.0)[:, None] * rows
             return total + jax.ops.segment_sum(rows, groups[place], count), None
 
         sums = jax.lax.scan(add, jnp.zeros((count, m), column.dtype), places)[0]
         return sums @ sums.T
 
-    def inner(columns: Array) -> Array:
-        return jnp.sum(jax.lax.map(one, columns.T), axis=0)
-
-    return jax.lax.map(inner, centred)
+    return jax.lax.map(lambda columns: jnp.sum(jax.lax.map(one, columns.T), axis=0), centred)

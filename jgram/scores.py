@@ -31,21 +31,18 @@ def plugin_log_score(
     rank: int | None = None,
     block_size: int | None = None,
 ) -> Float[Array, ""]:
-    """Log of the plug-in score, ``log det G`` with ``G`` of :func:`jgram.gram`.
+    """Log of the plug-in score, ``log det G`` with ``G`` of :func:`jgram.gram` (Definition 4.4).
 
     Explicit kernels never form ``G``: the log-determinant comes from a QR of the feature sums,
     whose error grows with the condition number and not with its square.
 
     Args:
-        x_hat: Labels ``[n]``, or soft reports ``[n, d]`` with rows on the simplex.
-        y: Observations ``[n, ...]``; integer outcomes ``[n]`` for ``delta``.
+        x_hat, y, weights, block_size: As in :func:`jgram.gram`.
         kernel: A kernel, or any function of two observations. ``rbf`` reads its bandwidth from
             ``y``: the same for all reports on one ``y``.
         num_classes: ``d``, static; inferred outside ``jit``, required inside for labels.
-        weights: ``[n]``, at least 0: 0 leaves a record out, integers repeat it.
         rank: Static. ``None`` for the determinant; ``k`` for the product of the ``k`` largest
             eigenvalues, where ``G`` cannot have full rank. That score is not experiment-agnostic.
-        block_size: Rows of a tile of an implicit kernel, static; by platform unless given.
 
     Returns:
         Scalar, natural logarithm. ``-inf``, with zero gradient, where ``G`` is rank-deficient: a
@@ -60,8 +57,6 @@ def plugin_log_score(
         >>> x_hat, y = jnp.array([0, 0, 1, 1]), jnp.array([0.0, 0.1, 1.0, 1.1])
         >>> print(f"{plugin_log_score(x_hat, y, RBF(1.0)):.3f}")
         -2.931
-
-    Reference: Definitions 4.4 and 4.10 of *Data Reliability Scoring*.
     """
     d = infer_num_classes(x_hat, num_classes)
     observed = observe(kernel, y, block_size=block_size)
@@ -99,8 +94,6 @@ def plugin_score(
         >>> from jgram.kernels import delta
         >>> plugin_score(jnp.array([0, 1, 0, 1]), jnp.array([0, 1, 0, 1]), delta)
         Array(0.0625, dtype=float32)
-
-    Reference: Definition 4.4 of *Data Reliability Scoring*.
     """
     return jnp.exp(
         plugin_log_score(

@@ -52,7 +52,9 @@ def stratified_matching_score(
     A draw takes a row and a column record of every label, different and uniform. With ``q`` the
     label frequencies it returns ``d! sgn(sigma) prod_i K(y_row_i, y_col_sigma(i)) q_i^2`` for one
     random permutation ``sigma``; averaged over all permutations that is
-    ``det[K(y_row_i, y_col_j)] prod_i q_i^2``. The defaults are the published estimator.
+    ``det[K(y_row_i, y_col_j)] prod_i q_i^2``. The defaults are the published estimator (Definitions
+    4.6, delta kernel, and 4.13). It has either sign, and is 0 where a label occurs fewer than
+    twice; in float32 scores below 1e-38 (some ten classes) are 0 too: enable x64 there.
 
     Args:
         key: Random key.
@@ -64,21 +66,10 @@ def stratified_matching_score(
         permutations: Static. ``"sample"`` draws one permutation a draw, ``"all"`` averages over
             them, as one determinant.
 
-    Returns:
-        Scalar, of either sign, the mean over draws. 0 where a label occurs fewer than twice. In
-        float32 scores below 1e-38 (some ten classes) are 0: enable x64 there.
-
-    Raises:
-        ValueError: Shapes, or values where they are concrete, that do not fit.
-
     Example:
-        >>> from jgram.kernels import delta
         >>> x_hat = y = jnp.array([0, 0, 1, 1])
-        >>> key = jax.random.key(0)
-        >>> stratified_matching_score(key, x_hat, y, delta, permutations="all")
+        >>> stratified_matching_score(jax.random.key(0), x_hat, y, "delta", permutations="all")
         Array(0.0625, dtype=float32)
-
-    Reference: Definitions 4.6 (delta kernel) and 4.13 of *Data Reliability Scoring*.
     """
     if draws < 1:
         raise ValueError(f"expected draws >= 1, got {draws}")
@@ -105,8 +96,7 @@ def stratified_matching_score(
         columns = jax.vmap(lambda column, chosen: column[chosen])(columns, sigma)
         terms = _sign(sigma) * jnp.prod(jax.vmap(jax.vmap(kernel))(rows, columns), axis=1)
         log_scale = log_scale + jax.scipy.special.gammaln(d + 1.0)  # d!
-    mean = jnp.mean(terms * jnp.exp(log_scale))
-    return jnp.where(jnp.min(counts) < 2, 0.0, mean)
+    return jnp.where(jnp.min(counts) < 2, 0.0, jnp.mean(terms * jnp.exp(log_scale)))
 
 
 def unbiased_score(
@@ -135,25 +125,17 @@ def unbiased_score(
     delta kernel takes 0.1 s.
 
     Args:
-        x_hat: Labels ``[n]``, 0-based.
-        y: Observations ``[n, ...]``; integer outcomes ``[n]`` for ``delta``.
-        kernel: A positive semi-definite kernel.
+        x_hat, y: As in :func:`stratified_matching_score`.
+        kernel: A positive semi-definite kernel; else a ``ValueError``.
         num_classes: ``d``, at most 16; the largest label + 1 by default.
 
     Returns:
         The estimate, of either sign, unbiased for the population score when the truth is reported.
         0 where a label occurs fewer than twice.
 
-    Raises:
-        ValueError: Shapes or values that do not fit, too many classes, a kernel matrix with a
-            negative eigenvalue.
-
     Example:
-        >>> from jgram.kernels import delta
-        >>> print(f"{unbiased_score(np.array([0, 0, 1, 1]), np.array([0, 0, 1, 1]), delta):.4f}")
+        >>> print(f"{unbiased_score(np.array([0, 0, 1, 1]), np.array([0, 0, 1, 1]), 'delta'):.4f}")
         0.0625
-
-    Reference: the expectation of Definition 4.13 of *Data Reliability Scoring* given the data.
     """
     d = _num_classes(x_hat, y, num_classes)
     if d > LARGEST_UNBIASED:
@@ -208,8 +190,7 @@ def _distinct_pairs(features: np.ndarray) -> np.ndarray:
 
 def _elementary_symmetric(values: np.ndarray, degree: int) -> float:
     """The elementary symmetric polynomial: the sum of products of ``degree`` different values."""
-    polynomial = np.zeros(degree + 1)
-    polynomial[0] = 1.0
+    polynomial = np.eye(degree + 1)[0]
     for value in values:
         polynomial[1:] += value * polynomial[:-1]
     return polynomial[degree]

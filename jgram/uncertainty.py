@@ -125,10 +125,8 @@ def uncertainties(
     Args:
         reports: Name to labels ``[n]``, -1 where missing (or soft reports ``[n, d]``), all of one
             shape.
-        y: Observations ``[n, ...]``.
-        kernel: A kernel, or any function of two observations.
+        y, kernel, weights: As in :func:`jgram.gram`.
         num_classes: ``d``; default the largest label of any report, plus one.
-        weights: Frequencies ``[n]``.
         product: ``K z`` of the weighted reports ``[t, n, d]``, where a pass over the pairs of
             records made it already (:func:`jgram.contrasts.products`).
 
@@ -136,8 +134,7 @@ def uncertainties(
         ValueError: No report, or reports and observations that do not fit.
 
     Example:
-        >>> from jgram.kernels import delta
-        >>> found = uncertainties({"a": np.array([0, 0, 1, 1])}, np.array([0, 0, 1, 1]), delta)
+        >>> found = uncertainties({"a": np.array([0, 0, 1, 1])}, np.array([0, 0, 1, 1]), "delta")
         >>> round(found["a"].log_score, 3)
         -2.773
     """
@@ -157,9 +154,8 @@ def uncertainties(
         copies = np.pad(copies, [(0, 0), (0, padding)])
         if product is not None:
             product = jnp.pad(product, [(0, 0), (0, padding), (0, 0)])
-        found = _linearise_all(
-            observed.padded(padding), jnp.asarray(stacked), jnp.asarray(copies), product, d
-        )
+        padded = observed.padded(padding)
+        found = _linearise_all(padded, jnp.asarray(stacked), jnp.asarray(copies), product, d)
         linearised, parts, changes = jax.device_get(found)
     return {
         name: uncertainty_of(
@@ -249,18 +245,16 @@ def compare_plugin(
 ) -> PluginComparison:
     """Compare two reports, scored together by :func:`uncertainties`, by their plug-in scores.
 
-    Where only one score is ``-inf`` the ratio is infinite and certain as far as the data go; where
-    both are, nothing is known and the probability is 1/2.
+    It rests on Proposition 4.3, experiment agnosticism. Where only one score is ``-inf`` the ratio
+    is infinite and certain as far as the data go; where both are, nothing is known and the
+    probability is 1/2.
 
     Example:
-        >>> from jgram.kernels import delta
         >>> y = np.repeat([0, 1], 50)
-        >>> worse = y.copy(); worse[::5] = 1 - worse[::5]
-        >>> found = uncertainties({"a": y, "b": worse}, y, delta)
+        >>> worse = np.where(np.arange(100) % 5, y, 1 - y)
+        >>> found = uncertainties({"a": y, "b": worse}, y, "delta")
         >>> compare_plugin(found["a"], found["b"]).probability > 0.999
         True
-
-    Reference: Proposition 4.3 (experiment agnosticism) of *Data Reliability Scoring*.
     """
     finite = [np.isfinite(first.log_score), np.isfinite(second.log_score)]
     if all(finite):
@@ -274,17 +268,10 @@ def compare_plugin(
     # The normalised score: the logarithm of a score near zero has no bounded error.
     kept = [_normalised_score(found) for found in (first, second)]
     steps = [k * found.contributions for k, found in zip(kept, (first, second), strict=True)]
-    difference, spread = (
-        kept[0] - kept[1],
-        _standard_error((steps[0] - steps[1]) / 2 / first.d, first.weights),
-    )
-    z = (
-        0.0
-        if difference == 0.0
-        else difference / spread
-        if spread > 0
-        else np.copysign(40.0, ratio)
-    )
+    difference = kept[0] - kept[1]
+    spread = _standard_error((steps[0] - steps[1]) / 2 / first.d, first.weights)
+    z = difference / spread if spread > 0 else np.copysign(40.0, ratio)
+    z = z if difference else 0.0
     return PluginComparison(
         log_ratio=float(ratio),
         standard_error=float(error),

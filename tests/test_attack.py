@@ -155,7 +155,7 @@ def test_ascent_and_flips_are_near_the_best_of_all_reports():
 
 def test_ascent_takes_any_optimiser_and_starts_near_the_honest_reports():
     kernel, y, _ = KERNELS["rbf"]
-    found = ascend_reports(KEY, X_HAT, y, kernel, optimizer=optax.adam(0.3), restarts=2)
+    found = ascend_reports(jax.random.split(KEY, 2), X_HAT, y, kernel, optimizer=optax.adam(0.3))
     assert found.path.shape == (2, 100)
     assert bool(jnp.isfinite(found.path).all())
     assert found.gain > 0.1

@@ -135,12 +135,12 @@ PUBLIC = (
         "simclr.encoder.convolve": (encoder.convolve, IMAGES, jnp.ones((3, 3, 3, 4))),
         "simclr.encoder.max_pool": (encoder.max_pool, IMAGES),
         "simclr.train.nt_xent": (train.nt_xent, NUMBERS, NUMBERS),
-        "simulate.experiment.random_experiment": (
+        "simulate.policies.random_experiment": (
             lambda key: simulate.random_experiment(key, D),
             KEY,
         ),
-        "simulate.experiment.truth": (lambda key, p: simulate.truth(key, 9, p), KEY, SQUARE),
-        "simulate.experiment.truth_counts": (
+        "simulate.policies.truth": (lambda key, p: simulate.truth(key, 9, p), KEY, SQUARE),
+        "simulate.policies.truth_counts": (
             lambda key, p: simulate.truth_counts(key, 9, p),
             KEY,
             SQUARE,
@@ -289,7 +289,7 @@ def front_doors(directory):
     counts = jnp.full((D, 4), 900)
     simulate.sweep(KEY, counts, transitions, {"log": simulate.table_log_score}, trials=2)
     simulate.sweep_records(KEY, X_HAT, NUMBERS, transitions, kernels.RBF(3.0), trials=2)
-    attack.ascend_reports(KEY, X_HAT, NUMBERS, kernels.RBF(3.0), steps=2, restarts=1)
+    attack.ascend_reports(KEY[None], X_HAT, NUMBERS, kernels.RBF(3.0), steps=2)
     attack.flip_greedily(X_HAT, NUMBERS, kernels.RBF(3.0), flips=1)
     attack.perturb_observations(X_HAT, NUMBERS, kernels.RBF(3.0), radius=0.1, steps=2)
     attack.ascend_policy(KEY, jnp.ones(D) / D, steps=2, restarts=2)

@@ -6,10 +6,10 @@ uninterrupted one.
 """
 
 import dataclasses
-import functools
 import hashlib
 import time
 from collections.abc import Callable
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -51,17 +51,10 @@ def nt_xent(
 ) -> Float[Array, ""]:
     """Normalised temperature-scaled cross entropy of paired views.
 
-    With ``z`` the ``2n`` normalised views and ``s = z z^T / temperature``, the mean over views of
-    ``log(sum over j != i of exp s[i, j]) - s[i, pair(i)]``.
-
-    Args:
-        first: ``[n, k]`` one view of each image.
-        second: ``[n, k]`` the other view, in the same order.
-        temperature: ``tau > 0``.
-
-    Returns:
-        Scalar. A view is masked from its own sum, not subtracted from it, and a zero view has a
-        finite gradient.
+    With ``z`` the ``2n`` normalised views, one and the other of each image, and
+    ``s = z z^T / temperature``, the mean over views of
+    ``log(sum over j != i of exp s[i, j]) - s[i, pair(i)]``. A view is masked from its own sum, not
+    subtracted from it, and a zero view has a finite gradient.
 
     Example:
         >>> z = jnp.eye(2)
@@ -112,7 +105,7 @@ def initialize(key: Key[Array, ""], architecture: Architecture = RESNET18) -> Tr
     return Training(parameters, statistics, moments, epoch, losses, data)
 
 
-@functools.cache
+@cache
 def _definition(architecture: Architecture) -> Any:
     encoder = nnx.eval_shape(lambda: Encoder(architecture, rngs=nnx.Rngs(0)))
     return nnx.split(encoder, nnx.Param, ...)[0]
@@ -138,7 +131,7 @@ def _update(carry, views, *, architecture):
     return (optax.apply_updates(parameters, updates), statistics, moments), loss
 
 
-@functools.partial(jax.jit, static_argnames=("architecture", "sharding"))
+@partial(jax.jit, static_argnames=("architecture", "sharding"))
 def _run(carry, images, batches, keys, *, architecture, sharding):
     """Steps through ``batches`` (``[steps, n]`` rows of images): the new carry, the losses."""
 
@@ -160,7 +153,7 @@ def train(
     architecture: Architecture = RESNET18,
     epochs: int = 60,
     batch_size: int = 256,
-    after_epoch: Callable[[Training], None] | None = None,
+    after_epoch: Callable[[Training], None] = lambda training: None,
     progress: bool = False,
 ) -> Training:
     """Trains an encoder, or goes on from the last checkpoint in ``directory``.
@@ -190,23 +183,14 @@ def train(
     The published code passes the two views separately and in float16.
     """
     steps = _check_training(images, batch_size, len(jax.devices()))
-    settings = {
-        "architecture": dataclasses.asdict(architecture),
-        "batch_size": batch_size,
-        "learning_rate": LEARNING_RATE,
-        "temperature": TEMPERATURE,
-        "images": list(images.shape),
-        "pixels": _digest(images),
-    }
+    settings = _settings(architecture, batch_size, images)
     with _manager(directory) as manager, _bar(progress) as bar:
         if manager.latest_step() is None:
-            training = initialize(key, architecture)
-            if after_epoch:
-                after_epoch(training)
+            after_epoch(training := initialize(key, architecture))
         else:
             training = _resume(manager, key, settings)
         task = bar.add_task("", total=epochs * steps, epoch=0, loss=float("nan"), rate=0.0)
-        run = _steps(images, architecture, batch_size, steps, functools.partial(bar.update, task))
+        run = _steps(images, architecture, batch_size, steps, partial(bar.update, task))
         for epoch in range(int(training.epoch), epochs):
             training = run(training, jax.random.fold_in(key, epoch))
             if not (finite := np.isfinite(training.losses)).all():
@@ -216,9 +200,20 @@ def train(
                     f"good checkpoint: {last}. Train with more images a step"
                 )
             _save(manager, training, settings)
-            if after_epoch:
-                after_epoch(training)
+            after_epoch(training)
     return training
+
+
+def _settings(architecture: Architecture, batch_size: int, images: np.ndarray) -> dict[str, Any]:
+    """What a run that goes on has to have in common with the one that began."""
+    return {
+        "architecture": dataclasses.asdict(architecture),
+        "batch_size": batch_size,
+        "learning_rate": LEARNING_RATE,
+        "temperature": TEMPERATURE,
+        "images": list(images.shape),
+        "pixels": _digest(images),
+    }
 
 
 def _steps(
@@ -247,12 +242,9 @@ def _steps(
                 carry, pixels, batches, step_keys, architecture=architecture, sharding=sharding
             )
             losses.append(np.asarray(found))
-            tell(
-                completed=sum(map(len, losses)),
-                epoch=int(epoch),
-                loss=losses[-1][-1],
-                rate=chunk * batch_size / (time.perf_counter() - start),
-            )
+            rate = chunk * batch_size / (time.perf_counter() - start)
+            done = sum(map(len, losses))
+            tell(completed=done, epoch=int(epoch), loss=losses[-1][-1], rate=rate)
             if not np.isfinite(losses[-1]).all():
                 break
         parameters, statistics, moments = carry
@@ -340,9 +332,15 @@ def _load(manager: ocp.CheckpointManager) -> tuple[Training, dict[str, Any]]:
     try:
         if seal.exists() and seal.read_text() != _sealed(folder):
             raise ValueError("its files changed")
-        arguments = ocp.args.Composite(settings=ocp.args.JsonRestore())
-        settings = dict(manager.restore(epoch, args=arguments)["settings"])
-        return _load_training(manager, epoch, settings), settings
+        settings = dict(_part(manager, epoch, settings=ocp.args.JsonRestore()))
+        start = partial(initialize, architecture=_architecture(settings))
+        shapes = jax.eval_shape(start, jax.random.key(0))
+        steps = epoch * (settings["images"][0] // settings["batch_size"])
+        empty = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes)
+        empty = empty._replace(losses=np.zeros(steps, np.float32))
+        options = ocp.checkpoint_utils.construct_restore_args(empty)
+        arguments = ocp.args.PyTreeRestore(empty, restore_args=options)
+        return jax.tree.map(jnp.asarray, _part(manager, epoch, training=arguments)), settings
     except MemoryError:
         raise
     except Exception as error:  # orbax, tensorstore and json have many for a damaged file
@@ -352,16 +350,9 @@ def _load(manager: ocp.CheckpointManager) -> tuple[Training, dict[str, Any]]:
         ) from error
 
 
-def _load_training(
-    manager: ocp.CheckpointManager, epoch: int, settings: dict[str, Any]
-) -> Training:
-    shapes = jax.eval_shape(lambda: initialize(jax.random.key(0), _architecture(settings)))
-    steps = epoch * (settings["images"][0] // settings["batch_size"])
-    empty = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes)
-    empty = empty._replace(losses=np.zeros(steps, np.float32))
-    options = ocp.checkpoint_utils.construct_restore_args(empty)
-    arguments = ocp.args.Composite(training=ocp.args.PyTreeRestore(empty, restore_args=options))
-    return jax.tree.map(jnp.asarray, manager.restore(epoch, args=arguments)["training"])
+def _part(manager: ocp.CheckpointManager, epoch: int, **how: Any) -> Any:
+    (found,) = manager.restore(epoch, args=ocp.args.Composite(**how)).values()
+    return found
 
 
 def _architecture(settings: dict[str, Any]) -> Architecture:
@@ -410,7 +401,7 @@ def restore(directory: str | Path) -> tuple[Training, dict[str, Any]]:
         return _load(manager)
 
 
-@functools.partial(jax.jit, static_argnames="architecture")
+@partial(jax.jit, static_argnames="architecture")
 def _forward(parameters, statistics, images, architecture):
     encoder = _encoder(architecture, parameters, statistics)
     encoder.eval()
@@ -432,7 +423,7 @@ def embed(
         training: A state of :func:`train`.
         images: uint8 ``[n, h, h, 3]``.
         architecture: Architecture of its encoder.
-        features: The backbone's features instead.
+        features: The backbone's features instead of the projections.
         batch_size: Images at once.
 
     Returns:
@@ -449,21 +440,17 @@ def embed(
 
 
 def encode(checkpoint: str | Path, images: np.ndarray, *, features: bool = False) -> np.ndarray:
-    """:func:`embed` with the last checkpoint in a directory.
-
-    Args:
-        checkpoint: Directory of :func:`train`.
-        images: uint8 ``[n, h, h, 3]``, of the size trained on.
-        features: The backbone's features instead of the normalised projections.
-
-    Returns:
-        Projections ``float32 [n, k]`` of unit length, or features ``[n, m]``.
+    """:func:`embed` with the last checkpoint in the directory of :func:`train`.
 
     Raises:
         FileNotFoundError: No checkpoint there.
-        ValueError: Images of another size or dtype.
+        ValueError: Images of another dtype, or of another size than trained on.
     """
-    training, settings = restore(checkpoint)
+    return _encode(restore(checkpoint), images, features)
+
+
+def _encode(restored: tuple[Training, dict[str, Any]], images: Any, features: bool) -> np.ndarray:
+    training, settings = restored
     _check_images(images, side=settings["images"][1])
     return embed(training, images, architecture=_architecture(settings), features=features)
 
@@ -471,12 +458,12 @@ def encode(checkpoint: str | Path, images: np.ndarray, *, features: bool = False
 def embed_path(
     images: str | Path, checkpoint: str | Path, *, features: bool = False, resize: bool = False
 ) -> tuple[np.ndarray, list[str]]:
-    """Embeds a folder of images, or an npz.
+    """:func:`encode` of a folder of images, or an npz.
 
     Args:
         images: See :func:`jgram.datasets.read_images`.
         checkpoint: Directory of :func:`train` or :func:`train_path`.
-        features: The backbone's features instead of the normalised projections.
+        features: The backbone's features instead of the projections.
         resize: Bring image files to the size trained on.
 
     Returns:
@@ -486,12 +473,10 @@ def embed_path(
         FileNotFoundError: No checkpoint, or no images.
         ValueError: Images that cannot be read, or of another size than trained on.
     """
-    training, settings = restore(checkpoint)
-    side = settings["images"][1]
-    pixels, names = read_images(images, resize=side if resize else None)
-    _check_images(pixels, side=side)
-    architecture = _architecture(settings)
-    return embed(training, pixels, architecture=architecture, features=features), names
+    restored = restore(checkpoint)
+    side = restored[1]["images"][1] if resize else None
+    pixels, names = read_images(images, resize=side)
+    return _encode(restored, pixels, features), names
 
 
 def train_path(
@@ -536,18 +521,10 @@ def train_path(
         nonlocal told
         left = epochs - int(training.epoch)
         if training.epoch and left and not told:
-            told = True
-            seconds = time.perf_counter() - began
+            told, seconds = True, time.perf_counter() - began
             tell(
                 f"the first epoch took {seconds:.0f} s: at most {seconds * left / 60:.0f} min more"
             )
 
-    train(
-        jax.random.key(seed),
-        pixels,
-        directory,
-        epochs=epochs,
-        batch_size=batch_size,
-        after_epoch=cost,
-        progress=progress,
-    )
+    train(jax.random.key(seed), pixels, directory, epochs=epochs, batch_size=batch_size,
+          after_epoch=cost, progress=progress)  # fmt: skip

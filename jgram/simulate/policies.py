@@ -1,4 +1,4 @@
-"""Manipulation policies: row-stochastic matrices, and the two samplers that apply them.
+"""Ground truth, manipulation policies (row-stochastic matrices), and the samplers that apply them.
 
 A policy is ``policy[x, z] = Pr[Z = z | x]``. Reports keep the truth with probability ``1 - p`` and
 follow the policy otherwise: ``mix(policy, p)``. The normal manipulation is of that form too,
@@ -23,20 +23,73 @@ __all__ = [
     "mix",
     "mixed",
     "normal",
+    "random_experiment",
     "row_similar",
+    "truth",
+    "truth_counts",
     "uniform",
 ]
 
 
+def random_experiment(
+    key: Key[Array, ""], num_classes: int, num_outcomes: int | None = None
+) -> Float[Array, "m d"]:
+    """A random experiment ``P[y, x]``: uniform entries, columns normalised (section 5.1).
+
+    Example:
+        >>> random_experiment(jax.random.key(0), 5).shape
+        (5, 5)
+    """
+    weights = jax.random.uniform(key, (num_outcomes or num_classes, num_classes))
+    return weights / jnp.sum(weights, axis=0)
+
+
+def truth(
+    key: Key[Array, ""],
+    n: int,
+    experiment: Float[Array, "m d"],
+    prior: Float[Array, " d"] | None = None,
+) -> tuple[Int[Array, " n"], Int[Array, " n"]]:
+    """True labels ``x`` and outcomes ``y`` of ``n`` records; the prior is uniform unless given.
+
+    Example:
+        >>> x, y = truth(jax.random.key(0), 100, jnp.eye(3))
+        >>> bool((x == y).all())
+        True
+    """
+    key_x, key_y = jax.random.split(key)
+    prior = jnp.ones(experiment.shape[1]) if prior is None else prior
+    x = jax.random.categorical(key_x, jnp.log(prior), shape=(n,))
+    return x, jax.random.categorical(key_y, jnp.log(experiment.T)[x], axis=1)
+
+
+def truth_counts(
+    key: Key[Array, ""],
+    n: Int[Array, ""] | int,
+    experiment: Float[Array, "m d"],
+    prior: Float[Array, " d"] | None = None,
+) -> Int[Array, "d m"]:
+    """Contingency table ``counts[x, y]`` of ``n`` records, drawn without the records.
+
+    ``n`` may be traced, up to ``2^31``; the prior is uniform unless given.
+
+    Example:
+        >>> int(truth_counts(jax.random.key(0), 10**9, jnp.eye(3)).sum())
+        1000000000
+    """
+    m, d = experiment.shape
+    prior = jnp.full(d, 1.0 / d) if prior is None else jnp.asarray(prior)
+    joint = (prior[:, None] * experiment.T).ravel()
+    return multinomial(key, jnp.asarray(n), joint).reshape(d, m)
+
+
 def mix(policy: Float[Array, "d d"], p: Float[Array, ""] | float) -> Float[Array, "d d"]:
-    """Reports that follow a policy with probability ``p``: ``(1 - p) I + p policy``.
+    """Reports that follow a policy with probability ``p``: ``(1 - p) I + p policy`` (section 5.1).
 
     Example:
         >>> mix(uniform(2), 0.5)
         Array([[0.75, 0.25],
                [0.25, 0.75]], dtype=float32)
-
-    Reference: the uniform misreport equation of section 5.1.
     """
     policy = jnp.asarray(policy)
     return (1.0 - p) * jnp.eye(len(policy), dtype=policy.dtype) + p * policy
@@ -60,17 +113,15 @@ def asymmetric_neighbour(num_classes: int, probability: float = 0.85) -> Float[A
         >>> asymmetric_neighbour(3)[0]
         Array([0.   , 0.925, 0.075], dtype=float32)
     """
-    labels = jnp.arange(num_classes)
     others = (1.0 - jnp.eye(num_classes)) * (1.0 - probability) / max(num_classes - 1, 1)
-    return others + probability * _to(jnp.minimum(labels + 1, num_classes - 1))
+    return others + probability * _to(jnp.minimum(jnp.arange(num_classes) + 1, num_classes - 1))
 
 
 def row_similar(experiment: Float[Array, "m d"]) -> Float[Array, "d d"]:
     """The other label whose observation distribution has the largest cosine with one's own.
 
-    Args:
-        experiment: ``P[y, x]``, columns are the labels' distributions (the published code, which
-            names this policy, holds it transposed: there they are rows).
+    The columns of the experiment ``P[y, x]`` are those distributions (in the published code, which
+    names this policy, the rows).
 
     Example:
         >>> row_similar(jnp.array([[0.9, 0.8, 0.0], [0.1, 0.2, 1.0]]))
@@ -126,7 +177,8 @@ def mixed(
 
     Row ``i`` is Dirichlet with weights ``off + diagonal 1[j=i] + local exp(-ring(i,j)) + up
     exp(growth (j-i)) + default 1[j=0]``: mostly right, confused with neighbours on the
-    ring, mildly upcoded, biased to a default label.
+    ring, mildly upcoded, biased to a default label. The defaults are the text's; the published code
+    has 1.2, 25, 5, 1, .5 and .2.
 
     Args:
         key: A typed ``jax.random.key``.
@@ -138,13 +190,8 @@ def mixed(
         growth: Rate at which it grows with the distance (gamma).
         default: Weight of the first label, to which everybody falls back (lambda_def).
 
-    Returns:
-        ``[d, d]``, one draw. The defaults are the text's; the published code has 1.2, 25, 5, 1, .5
-        and .2.
-
     Example:
-        >>> policy = mixed(jax.random.key(0), 5)
-        >>> bool(jnp.allclose(policy.sum(axis=1), 1.0))
+        >>> bool(jnp.allclose(mixed(jax.random.key(0), 5).sum(axis=1), 1.0))
         True
     """
     i, j = jnp.mgrid[:num_classes, :num_classes]
@@ -163,19 +210,16 @@ def normal(num_classes: int, sigma: Float[Array, ""] | float) -> Float[Array, "d
     """Labels blurred by a normal error, ``clip(round(N(x, sigma)))``, as a transition matrix.
 
     ``Pr[z | x] = F((z - x + 1/2) / sigma) - F((z - x - 1/2) / sigma)`` with the normal distribution
-    function ``F``, the tails added to the end labels. It is a transition, not a policy to mix.
+    function ``F``, the tails added to the end labels (the appendix's normal misreport equation). It
+    is a transition, not a policy to mix.
 
     Example:
         >>> [f"{probability:.4f}" for probability in normal(3, 0.5)[0]]
         ['0.8413', '0.1573', '0.0013']
-
-    Reference: the normal misreport equation of the appendix.
     """
-    labels = jnp.arange(num_classes)
-    edges = (jnp.arange(1, num_classes) - 0.5 - labels[:, None]) / sigma
-    below = jax.scipy.special.ndtr(edges)
-    ends = jnp.zeros((num_classes, 1)), jnp.ones((num_classes, 1))
-    return jnp.diff(jnp.concatenate([ends[0], below, ends[1]], axis=1), axis=1)
+    labels = jnp.arange(num_classes)[:, None]
+    edges = (jnp.arange(1, num_classes) - 0.5 - labels) / sigma
+    return jnp.diff(jax.scipy.special.ndtr(edges), axis=1, prepend=0.0, append=1.0)
 
 
 def corrupt(
@@ -186,13 +230,10 @@ def corrupt(
     Args:
         key: A typed ``jax.random.key``.
         x: True labels ``[n]``, 0-based.
-        transition: Row-stochastic ``[d, d]``.
+        transition: ``[d, d]``; refused where it is, concretely, not row-stochastic.
 
     Returns:
         ``[n]`` int32.
-
-    Raises:
-        ValueError: The transition is not square, or, where concrete, not row-stochastic.
 
     Example:
         >>> corrupt(jax.random.key(0), jnp.array([0, 1, 2]), merge_classes(3))
@@ -214,15 +255,11 @@ def corrupt_counts(
         key: A typed ``jax.random.key``.
         counts: Records by true label and anything else, ``[d, ...]``; an outcome axis gives
             ``[d, m]``. Integers, exact up to ``2^31``.
-        transition: Row-stochastic ``[d, d]``.
+        transition: As in :func:`corrupt`.
 
     Returns:
         int32 ``[d, ..., d]``: the same records by report as well. The sum over the last axis is
         ``counts``.
-
-    Raises:
-        ValueError: Shapes that do not fit, or, where concrete, negative counts or rows that do not
-            sum to one.
 
     Example:
         >>> corrupt_counts(jax.random.key(0), jnp.array([10, 20]), merge_classes(2))

@@ -5,7 +5,7 @@ integer, and draws its binomials one rejection loop each. Here every category is
 in 64-bit arithmetic, whatever ``jax_enable_x64`` says, by one of two methods that share a batch:
 
 - sequential inversion from zero for means up to 400: one uniform a count, sixteen steps a pass;
-- Hörmann's transformed rejection (BTRS) above.
+- Hörmann's transformed rejection (BTRS, "The generation of binomial random variates", 1993) above.
 
 A TPU emulates float64 by pairs of float32, whose least number is 1e-38: there inversion ends at
 means of 30, above which no probability that is needed is less than 1e-18.
@@ -33,20 +33,11 @@ def binomial(
 ) -> Int[Array, "..."]:
     """Number of successes in ``n`` independent trials of probability ``p``, exact up to ``2^31``.
 
-    Args:
-        key: A typed ``jax.random.key``.
-        n: Trials, non-negative integers.
-        p: Probability of success in [0, 1], broadcast against ``n``.
-
-    Returns:
-        Counts, int32, of the broadcast shape.
+    int32 of the shape that ``n`` and ``p``, in [0, 1], broadcast to.
 
     Example:
         >>> int(binomial(jax.random.key(0), jnp.array(20_000_001), jnp.array(1.0)))
         20000001
-
-    Reference:
-        W. Hörmann, "The generation of binomial random variates", 1993.
     """
     return multinomial(key, n, jnp.stack([p, 1.0 - jnp.asarray(p)], axis=-1))[..., 0]
 
@@ -59,8 +50,8 @@ def multinomial(
     Args:
         key: A typed ``jax.random.key``.
         n: Records, non-negative integers.
-        probabilities: Rows over the last axis; leading axes broadcast against ``n``. Rows are
-            normalised.
+        probabilities: Rows over the last axis, normalised here; leading axes broadcast against
+            ``n``.
 
     Returns:
         int32 counts; their sum over the last axis is ``n``.

@@ -66,13 +66,7 @@ def table_log_score(table: Num[Array, "m d"]) -> Float[Array, ""]:
 def trial_key(
     key: Key[Array, ""], cell: Int[Array, ""] | int, number: Int[Array, ""] | int
 ) -> Key[Array, ""]:
-    """The key of one trial of one cell of a sweep: ``fold_in(fold_in(key, cell), number)``.
-
-    Args:
-        key: The sweep's key.
-        cell: Flat index of the transition, over its leading axes in row-major order.
-        number: Number of the trial.
-    """
+    """The key of trial ``number`` of one cell, counted over leading axes in row-major order."""
     return jax.random.fold_in(jax.random.fold_in(key, cell), number)
 
 
@@ -88,13 +82,10 @@ def trial(
     ``jax.enable_x64(True)`` is the sweep's entry ``[cell, number]``, alone.
 
     Args:
-        key: A typed ``jax.random.key``, as from :func:`trial_key`.
+        key: As from :func:`trial_key`.
         counts: Truth ``counts[x, y]``.
         transition: Row-stochastic ``[d, d]``.
         scores: Functions of a contingency table ``[m, d]`` of outcomes and reports.
-
-    Returns:
-        A :class:`Trial` of scalars.
 
     Example:
         >>> from jgram.simulate.policies import mix, uniform
@@ -147,9 +138,6 @@ def sweep(
     Returns:
         A :class:`Trial` of NumPy arrays ``[..., trials]``.
 
-    Raises:
-        ValueError: Shapes that do not fit.
-
     Example:
         >>> from jgram.simulate.policies import mix, uniform
         >>> transitions = jnp.stack([mix(uniform(2), p) for p in (0.0, 0.5, 1.0)])
@@ -169,15 +157,10 @@ def sweep(
         raise ValueError(f"expected counts of {trials} trials, got {len(counts)}")
     if memory is None:
         memory = 2.0**22 if jax.default_backend() == "cpu" else 2.0**28
+    at_once = memory / (64.0 * d * d * counts.shape[-1])  # by bytes of a report's samples
     with jax.enable_x64(True):
-        return _in_chunks(
-            (key, counts, transitions),
-            tuple(scores.items()),
-            trials,
-            memory / (64.0 * d * d * counts.shape[-1]),  # bytes of a report's uniforms and samples
-            progress,
-            mesh,
-        )
+        shared = key, counts, transitions
+        return _in_chunks(shared, tuple(scores.items()), trials, at_once, progress, mesh)
 
 
 def sweep_records(
@@ -185,12 +168,11 @@ def sweep_records(
     x: Int[Array, " n"],
     y: Num[Array, "n ..."],
     transitions: Float[Array, "... d d"],
-    kernel: Kernel,
+    kernel: Kernel | str,
     *,
     trials: int,
     memory: float = 2.0**28,
-    progress: str | None = None,
-    mesh: Mesh | None = None,
+    **how: Any,
 ) -> Trial:
     """The sweep for observations that no table holds: plug-in log scores under any kernel.
 
@@ -205,29 +187,26 @@ def sweep_records(
         kernel: A kernel, or any function of two observations.
         trials: Trials of every transition, keys as in :func:`sweep`.
         memory: Bytes that a chunk's reports may take, on each device.
-        progress: What to call a progress bar (needs rich); none unless given.
-        mesh: Devices to split the trials over; each holds all observations.
+        **how: ``progress`` and ``mesh`` of :func:`sweep`; each device holds all observations.
 
     Returns:
         A :class:`Trial` of NumPy arrays ``[..., trials]``; the score is called ``log_score``.
 
     Example:
-        >>> from jgram.kernels import RBF
         >>> from jgram.simulate.policies import normal
-        >>> x = jnp.arange(40) % 2
-        >>> sweep_records(
-        ...     jax.random.key(0), x, 1.0 * x, normal(2, 0.5), RBF(1.0), trials=3
-        ... ).scores["log_score"].shape
+        >>> x, moved = jnp.arange(40) % 2, normal(2, 0.5)
+        >>> found = sweep_records(jax.random.key(0), x, 1.0 * x, moved, "rbf", trials=3)
+        >>> found.scores["log_score"].shape
         (3,)
     """
     transitions = jnp.asarray(transitions)
     with jax.enable_x64(True):
         data = x, observe(kernel, jnp.asarray(y, float))
         at_once = memory / (16.0 * len(x) * transitions.shape[-1])
-        return _in_chunks((key, data, transitions), None, trials, at_once, progress, mesh)
+        return _in_chunks((key, data, transitions), None, trials, at_once, **how)
 
 
-def _in_chunks(shared, scores, trials, at_once, progress, mesh):
+def _in_chunks(shared, scores, trials, at_once, progress=None, mesh=None):
     """All trials of all cells, ``at_once`` a device and call; NumPy arrays ``[*shape, trials]``.
 
     Cell by cell, so that a call holds few cells: its loops end when the slowest of them does.
