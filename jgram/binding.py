@@ -363,7 +363,7 @@ def _fitted(
     files: "_Files", reports: Sequence[str], pattern: np.ndarray, uniform: np.ndarray, cells: Any
 ) -> tuple["_Files", Records, str, list[Finding]]:
     """What columns become, the sample as records, and words about the observations."""
-    columns = files.columns(cells)
+    columns = files.columns(cells, np.arange(len(pattern)))
     y = {name: columns[name] for name in files.observations}
     leaks = find_leaks(dict(zip(reports, files.labels[:, pattern], strict=True)), y)
     rows = np.flatnonzero(uniform & files.kept(pattern, columns))
@@ -394,20 +394,18 @@ class _Files(NamedTuple):
 
     def batches(self, path: Any) -> Iterator[Records]:
         """The records of one file."""
-        start = 0
         for pattern, cells in patterns(path, self.reading, self.counted):
             try:
-                yield self.records(pattern, self.columns(cells, start))
+                yield self.records(pattern, self.columns(cells, cells.rows))
             except ValueError as error:
                 raise ValueError(f"{path}: {error}") from None
-            start += len(pattern)
 
-    def columns(self, cells: Mapping[str, Any], start: int = 0) -> dict[str, Column]:
-        """Columns as they stand in files, read."""
+    def columns(self, cells: Mapping[str, Any], rows: np.ndarray) -> dict[str, Column]:
+        """Columns as they stand in rows of files, read."""
         found = {}
         for name, values in cells.items():
             one = read(parsed(values, name, self.reading) if self.text else values, name)
-            found[name] = one.from_row(FIRST_ROW + start)
+            found[name] = replace(one, rows=rows + FIRST_ROW)
         return found
 
     def records(self, pattern: np.ndarray, columns: Mapping[str, Column]) -> Records:

@@ -9,6 +9,7 @@ import pytest
 from jgram.binding import bind_observations
 from jgram.data import check_observations, prepare_table
 from jgram.data.columns import column, time_keys
+from jgram.data.written import Dates
 from tests.refusals import refused
 
 DAYS = np.random.default_rng(0).permutation(np.arange("2008-01-01", "2010-01-01", 5, "datetime64"))
@@ -58,7 +59,7 @@ def test_words_for_a_missing_value_are_missing_among_dates():
     "texts", [["1.2", "3.4"], ["127.0.0.1", "10.1.1.2001"], ["12-34-5678", "44-55-1234"], ["a"], []]
 )
 def test_what_is_no_date_stays_text(texts):
-    assert column(texts, "code").date_order is None
+    assert not isinstance(column(texts, "code").writing[0], Dates)
 
 
 @pytest.mark.parametrize(

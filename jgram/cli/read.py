@@ -28,6 +28,7 @@ from jgram.data.columns import Column, read, time_keys
 from jgram.data.counting import quantile_edges
 from jgram.data.files import FIRST_ROW, batches, opened, parsed, readable, told
 from jgram.data.table import ColumnKind
+from jgram.data.written import Written
 
 __all__ = [
     "Beside",
@@ -112,8 +113,12 @@ def _read_said(
     missing = source.missing_value or ()
     how = {**source.how, "separator": reading.separator}  # found once
     columns = read_columns(files, names, missing_values=missing, **how, **marks)
-    found = {name: read(data, name).from_row(FIRST_ROW) for name, data in columns.items()}
+    found = {name: _numbered(read(data, name)) for name, data in columns.items()}
     return found, told(files, reading)
+
+
+def _numbered(one: Column) -> Column:
+    return replace(one, rows=np.arange(FIRST_ROW, FIRST_ROW + len(one)))
 
 
 def first_columns(source: Input) -> dict[str, Column]:
@@ -126,7 +131,7 @@ def first_columns(source: Input) -> dict[str, Column]:
     for name, cells in next(batches(files[0], reading), {}).items():
         with suppress(ValueError):  # structs and the like
             values = parsed(cells, name, reading) if text else cells
-            found[name] = read(values, name).from_row(FIRST_ROW)
+            found[name] = _numbered(read(values, name))
     return found
 
 
@@ -483,7 +488,7 @@ def prepare(
                 )
     for name, data in prepared.items():
         wanted = observation_bins if name in observations else bins
-        if (wanted or changes) and name not in others and data.writing[0] is not None:
+        if (wanted or changes) and name not in others and isinstance(data.writing[0], Written):
             data = data.plain
         numeric = name not in others and data.values.dtype.kind in "iuf"
         if changes and numeric:
@@ -529,7 +534,7 @@ def merge_of(given: str | None) -> Any:
         raise ValueError(f"{path}: expected an object of names by name, got {type(found).__name__}")
     pair = [read(cells, name) for name, cells in read_columns(path, ["from", "to"]).items()]
     for one in pair:
-        one.from_row(FIRST_ROW).refuse_missing("names")
+        _numbered(one).refuse_missing("names")
     return dict(zip(*(map(str, one.values.tolist()) for one in pair), strict=True))
 
 

@@ -7,7 +7,6 @@ its kind comes in. A :class:`Column` is a container too: what was read is not re
 """
 
 import contextlib
-import dataclasses
 import datetime
 import difflib
 import math
@@ -15,15 +14,14 @@ import numbers
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Sized
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from jgram.data.dates import date_order, moments, seconds
-from jgram.data.written import Written, find_written, is_plain, numbers_of
+from jgram.data.written import Dates, Written, find_dates, find_written, is_plain
 
 __all__ = [
     "Column",
@@ -42,6 +40,9 @@ EXACT = 1 << 53  # floats hold every integer up to here
 
 DROP_HINT = "fill them in, or drop those records with missing='drop' (--missing drop)"
 
+Factors = tuple[list[Any], np.ndarray]
+"""Distinct values as sorted Python scalars, and which of them each value is."""
+
 
 @dataclass(frozen=True, eq=False)
 class Column:
@@ -53,7 +54,8 @@ class Column:
             block all cells.
         present: Bool ``[n]`` or ``[n, ...]``, where values are.
         declared: The classes that the column's type names, used or not.
-        rows: The input rows of the records, where some were left out.
+        rows: The input rows of the records, where they are not ``0, 1, ...``.
+        coded: Distinct values and codes, where they were found in reading.
     """
 
     name: str
@@ -61,6 +63,7 @@ class Column:
     present: np.ndarray
     declared: tuple[Any, ...] = ()
     rows: np.ndarray | None = None
+    coded: Factors | None = field(default=None, repr=False)
 
     @classmethod
     def of_codes(cls, name: str, labels: Sequence[Any], codes: np.ndarray) -> "Column":
@@ -73,9 +76,8 @@ class Column:
         distinct = read(list(labels), name)
         present = codes >= 0
         inverse = codes if present.all() else codes[present]
-        found = cls(name, distinct.values[inverse], present)
-        found.__dict__["factors"] = _used(distinct.factors[0], distinct.factors[1][inverse])
-        return found
+        coded = _used(distinct.factors[0], distinct.factors[1][inverse])
+        return cls(name, distinct.values[inverse], present, coded=coded)
 
     def __len__(self) -> int:
         return len(self.present)
@@ -98,15 +100,14 @@ class Column:
         """``number``, ``text``, ``bool``, ``date``, ``duration``, ... or the name of a type."""
         if self.values.dtype.kind == "O":
             return _kind_of_type(type(self.values.flat[0])) if self.values.size else "text"
-        return {"b": "bool", "M": "date", "m": "duration", "c": "complex"}.get(
-            self.values.dtype.kind, "number"
-        )
+        kinds = {"b": "bool", "M": "date", "m": "duration", "c": "complex"}
+        return kinds.get(self.values.dtype.kind, "number")
 
     @cached_property
-    def factors(self) -> tuple[list[Any], np.ndarray]:
+    def factors(self) -> Factors:
         """Distinct values as sorted Python scalars, and which of them each value is."""
         try:
-            return _factorise(self.values)
+            return self.coded or _factorise(self.values)
         except TypeError:
             raise ValueError(
                 f"{self.name}: expected single values, got {self.kind} such as "
@@ -121,54 +122,27 @@ class Column:
         return codes
 
     @cached_property
-    def date_order(self) -> str | None:
-        """Of texts that are dates, where their year, month and day are.
-
-        Raises:
-            ValueError: Dates that can be read in two ways.
-        """
-        text = self.kind == "text" and self.values.size
-        return date_order(self.factors[0], self.name) if text else None
-
-    @cached_property
-    def writing(self) -> tuple[Written | None, str | None, str]:
-        """Of texts that are numbers how they are written, or the one that does not fit, and why."""
-        if self.kind != "text" or not self.values.size or self.date_order is not None:
+    def writing(self) -> tuple[Dates | Written | None, str | None, str]:
+        """Of texts that are dates or numbers how they are written, or the one that does not fit,
+        and why; ``ValueError`` of dates that can be read in two ways."""
+        if self.kind != "text" or not self.values.size:
             return None, None, ""
         labels, n = self.factors[0], len(self.values)
+        if (dates := find_dates(labels, self.name)) is not None:
+            return dates, None, ""
         few = len(labels) <= _FEW_NAMES and 2 * len(labels) <= n  # "1.0" and "2.0" may be names
         return (None, None, "") if few and all(map(is_plain, labels)) else find_written(labels)
 
     @cached_property
     def plain(self) -> "Column":
-        """The same with texts that are dates as dates, and those that are numbers as numbers.
+        """The same with texts that are dates as dates, and those that are numbers as numbers."""
+        return self if self.writing[0] is None else self.told(self.writing[0])
 
-        See :mod:`jgram.data.dates` and :mod:`jgram.data.written`.
-        """
-        if self.date_order is not None:
-            return self.as_dates(self.date_order)
-        return self if self.writing[0] is None else self.as_numbers(self.writing[0])
-
-    def as_dates(self, order: str) -> "Column":
-        """The same with its texts as dates, year, month and day in a known order."""
+    def told(self, way: Dates | Written) -> "Column":
+        """The same with its texts as dates or numbers, written in a known way."""
         labels, inverse = self.factors
-        found = moments(labels, order, self.name, lambda j: self.row(np.argmax(inverse == j)))
-        return self._holding(found[inverse], ~np.isnat(found[inverse]))
-
-    def as_numbers(self, way: Written) -> "Column":
-        """The same with its texts as numbers, written in a known way."""
-        labels, inverse = self.factors
-        found, odd = numbers_of(labels, way)
-        if odd is not None:
-            row = self.row(np.argmax(inverse == labels.index(odd)))
-            raise ValueError(
-                f"{self.name}: expected numbers such as {way.example!r}, got {odd!r} in row {row}"
-            )
-        return self._holding(found[inverse], ~np.isnan(found[inverse]))
-
-    def _holding(self, values: np.ndarray, kept: np.ndarray) -> "Column":
-        """The same with other values, of which those not kept are missing."""
-        present = self.present.copy()
+        values = way.read(labels, self.name, lambda j: self.row(np.argmax(inverse == j)))[inverse]
+        present, kept = self.present.copy(), values == values  # not so NaN and NaT
         present[present] = kept
         return Column(self.name, values[kept], present, rows=self.rows)
 
@@ -180,20 +154,18 @@ class Column:
     @property
     def numbers(self) -> np.ndarray:
         """The values, dates and durations in seconds since the first of them."""
-        if self.plain.kind in ("date", "duration"):
-            return seconds(self.plain.values, self.name)
-        return self.plain.values
+        dated = self.plain.kind in ("date", "duration")
+        return seconds(self.plain.values, self.name) if dated else self.plain.values
 
     @property
     def parts(self) -> "list[Column]":
         """The columns of a block one by one; itself otherwise."""
         if not self.is_block:
             return [self]
-        values = self.values.reshape(len(self), -1)
-        present = self.present.reshape(len(self), -1)
+        values, present = (x.reshape(len(self), -1).T for x in (self.values, self.present))
         return [
             Column(name, narrow(v if p.all() else v[p], name), p, rows=self.rows)
-            for name, v, p in zip(self.part_names, values.T, present.T, strict=True)
+            for name, v, p in zip(self.part_names, values, present, strict=True)
         ]
 
     @property
@@ -212,24 +184,14 @@ class Column:
         """The input row of a record."""
         return int(record if self.rows is None else self.rows[record])
 
-    def from_row(self, first: int) -> "Column":
-        """The same with its records in rows ``first, first + 1, ...``."""
-        found = dataclasses.replace(self, rows=np.arange(first, first + len(self)))
-        found.__dict__.update({k: v for k, v in self.__dict__.items() if k == "factors"})
-        return found
-
     def take(self, records: np.ndarray) -> "Column":
         """The column of some of its records, by number."""
         rows = records if self.rows is None else self.rows[records]
-        present = self.present[records]
-        if self.is_block or self.present.all():
-            place = records
-        else:
+        present, place = self.present[records], records
+        if not (self.is_block or self.present.all()):
             place = (np.cumsum(self.present) - 1)[records][present]
-        found = dataclasses.replace(self, values=self.values[place], present=present, rows=rows)
-        if "factors" in self.__dict__:
-            found.__dict__["factors"] = _used(self.factors[0], self.factors[1][place])
-        return found
+        coded = self.coded and _used(self.coded[0], self.coded[1][place])
+        return replace(self, values=self.values[place], present=present, rows=rows, coded=coded)
 
     def refuse_missing(self, what: str = "values") -> None:
         """Refuse missing cells, counting them and naming the first."""
@@ -275,23 +237,21 @@ def read(data: Any, name: str) -> Column:
     if isinstance(data, Column):
         return data
     length(data, name)
-    foreign = None if isinstance(data, np.ndarray | list | tuple) else _foreign(data, name)
+    foreign = _foreign(data, name)
     if foreign is not None and (coded := _codes_of_foreign(foreign)) is not None:
         return Column.of_codes(name, *coded)
     values, mask = _array(data, foreign, name)
-    if values.dtype.kind == "O" and values.ndim == 1:
-        first = next((x for x in values if not is_missing(x)), None)
-        if isinstance(first, str):
-            texts = _texts(values, mask, name, _declared(data, values))
-            if texts is not None:
-                return texts
+    declared = _declared(data)
+    if texts := _texts(values, mask, name, declared):
+        return texts
     present = _not_missing(values)
     present = present if mask is None else present & mask
     if values.ndim > 1:
         found = Column(name, _narrow_block(values, present, name), present)
     else:
         kept = narrow(values if present.all() else values[present], name)
-        found = Column(name, kept, present, _declared(data, kept))
+        declared = (False, True) if kept.dtype.kind == "b" and not declared else declared
+        found = Column(name, kept, present, declared)
     if found.values.size and found.kind in ("complex", "lists", "records", "set"):
         raise ValueError(
             f"{name}: expected numbers or categories, one a record, got {found.kind} such as "
@@ -330,7 +290,7 @@ def named_columns(data: Any, name: str) -> dict[str, Any]:
     elif _is_dataset(data):
         found = dataset_columns(data)
     else:
-        foreign = None if isinstance(data, np.ndarray | list | tuple) else _foreign(data, name)
+        foreign = _foreign(data, name)
         if foreign is None or not hasattr(foreign, "columns"):
             return {name: data}
         found = {label: foreign.get_column(label).to_native() for label in foreign.columns}
@@ -503,11 +463,11 @@ def _is_dataset(data: Any) -> bool:
 def _foreign(data: Any, name: str = "y") -> Any:
     """The narwhals frame or column of an object of a data frame library, or None."""
     home = type(data).__module__.partition(".")[0]
-    interchanged = any(hasattr(data, f"__arrow_c_{kind}__") for kind in ("stream", "array"))
+    interchanged = hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")
+    signs = ("iloc", "__narwhals_dataframe__", "__dataframe__", "collect")
     if home in ("numpy", "jax", "jaxlib", "builtins") or not (
-        interchanged or hasattr(data, "iloc") or hasattr(data, "__narwhals_dataframe__")
-        or hasattr(data, "__dataframe__") or hasattr(data, "collect")
-    ):  # fmt: skip
+        interchanged or any(hasattr(data, sign) for sign in signs)
+    ):
         return None
     try:
         import narwhals as nw
@@ -527,9 +487,8 @@ def _foreign(data: Any, name: str = "y") -> Any:
         import pyarrow
 
         one_column = hasattr(data, "type") and not hasattr(data, "schema")
-        found = nw.from_native(
-            pyarrow.chunked_array([data]) if one_column else pyarrow.table(data), allow_series=True
-        )
+        native = pyarrow.chunked_array([data]) if one_column else pyarrow.table(data)
+        found = nw.from_native(native, allow_series=True)
     return found.collect() if hasattr(found, "collect") else found
 
 
@@ -573,25 +532,42 @@ def _of_foreign(found: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
     present = ~np.asarray(found.is_null().to_numpy(), bool)
     kept = np.asarray(found.to_numpy() if present.all() else found.drop_nulls().to_numpy())
     kept = _stack(kept, name) if _holds_lists(kept) else kept
-    values = np.full(
-        (len(present), *kept.shape[1:]), None if kept.dtype.kind == "O" else 0, kept.dtype
-    )
+    empty = None if kept.dtype.kind == "O" else 0
+    values = np.full((len(present), *kept.shape[1:]), empty, kept.dtype)
     values[present] = kept
     return values, np.broadcast_to(present.reshape(-1, *[1] * (kept.ndim - 1)), values.shape)
 
 
-def _declared(data: Any, values: np.ndarray) -> tuple[Any, ...]:
+def _declared(data: Any) -> tuple[Any, ...]:
     """The classes that the column's type names, reported or not."""
     dtype = getattr(data, "dtype", None)
     categories = getattr(dtype, "categories", None)
-    if categories is None:
-        return (False, True) if values.dtype.kind == "b" else ()
-    if type(dtype).__name__ == "Categorical":
+    if categories is None or type(dtype).__name__ == "Categorical":
         return ()  # polars: a pool that other columns share
     return tuple(categories.to_list() if hasattr(categories, "to_list") else categories)
 
 
 # Values -------------------------------------------------------------------------------------
+
+
+def seconds(values: np.ndarray, name: str, start: Any = None) -> np.ndarray:
+    """Dates or durations of any type in seconds since ``start``, the first of them by default."""
+    start = first_of(values) if start is None and values.size else start
+    try:
+        if values.dtype.kind in "mM":
+            return (values - start) / np.timedelta64(1, "s") if values.size else values
+        return np.array([(_begun(value) - start).total_seconds() for value in values])
+    except TypeError:
+        raise ValueError(f"{name}: expected dates of one kind, got several") from None
+
+
+def first_of(values: np.ndarray) -> Any:
+    """What :func:`seconds` counts from."""
+    return values.min() if values.dtype.kind in "mM" else _begun(values[0])
+
+
+def _begun(value: Any) -> Any:
+    return getattr(value, "start_time", value)  # of pandas periods
 
 
 def _array(data: Any, foreign: Any, name: str) -> tuple[np.ndarray, np.ndarray | None]:
@@ -609,38 +585,39 @@ def _array(data: Any, foreign: Any, name: str) -> tuple[np.ndarray, np.ndarray |
     else:
         values = np.asarray(data)
         values = _objects(data) if values.ndim == 0 else values  # a dict's values and the like
+    if values.dtype.names:
+        raise ValueError(
+            f"{name}: expected one value a record, got records of "
+            f"{', '.join(values.dtype.names)}: pass its fields as columns"
+        )
     if values.dtype.kind == "V":
-        if values.dtype.names:
-            raise ValueError(
-                f"{name}: expected one value a record, got records of "
-                f"{', '.join(values.dtype.names)}: pass its fields as columns"
-            )
         values = values.astype(np.float32)  # JAX's small floats
     if _holds_lists(values):
         values = _stack(values, name)
     if values.dtype.kind == "S":
-        values = _decoded(values, name)
+        try:
+            values = np.char.decode(values.astype(np.bytes_), "utf-8")
+        except UnicodeDecodeError as error:
+            got = show(error.object)
+            raise ValueError(f"{name}: expected text in UTF-8, got {got}") from None
     return values.astype(object) if values.dtype.kind in "UT" else values, present
 
 
-def _texts(
-    values: np.ndarray, mask: np.ndarray | None, name: str, declared: tuple[Any, ...]
-) -> Column | None:
+def _texts(values: np.ndarray, mask: np.ndarray | None, name: str, declared: Any) -> Column | None:
     """A column of texts and gaps, counted as it is read; ``None`` where there is anything else."""
+    single = values.dtype.kind == "O" and values.ndim == 1
+    if not single or not isinstance(next((x for x in values if not is_missing(x)), None), str):
+        return None
     try:
         labels, codes = _counted(values)
     except TypeError:  # lists and the like
         return None
-    gaps = np.array([is_missing(label) for label in labels])
-    if not all(isinstance(label, str) for label, gap in zip(labels, gaps, strict=True) if not gap):
+    texts = np.array([isinstance(label, str) for label in labels])
+    if not all(is_text or is_missing(x) for x, is_text in zip(labels, texts, strict=True)):
         return None
-    present = ~gaps[codes] if gaps.any() else np.ones(len(values), bool)
-    present = present if mask is None else present & mask
-    if not present.all():
-        values, codes = values[present], codes[present]
-    found = Column(name, values, present, declared)
-    found.__dict__["factors"] = _used([str(label) for label in labels], codes)
-    return found
+    present = texts[codes] if mask is None else texts[codes] & mask
+    coded = _used(list(map(str, labels)), codes[present])
+    return Column(name, values[present], present, declared, coded=coded)
 
 
 def _narrow_block(values: np.ndarray, present: np.ndarray, name: str) -> np.ndarray:
@@ -693,13 +670,6 @@ def _stack(values: Any, name: str) -> np.ndarray:
     block = np.array([np.asarray(record) for record in values])
     mixed = block.dtype.kind in "USO"  # NumPy would make texts of the numbers
     return np.array([list(record) for record in values], object) if mixed else block
-
-
-def _decoded(values: np.ndarray, name: str) -> np.ndarray:
-    try:
-        return np.char.decode(values.astype(np.bytes_), "utf-8")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{name}: expected text in UTF-8, got {show(error.object)}") from None
 
 
 def _not_missing(values: np.ndarray) -> np.ndarray:

@@ -24,7 +24,8 @@ import numpy as np
 from jgram.counted import Counted, count, merge, objects, representatives
 from jgram.data.bins import quantile_bins
 from jgram.data.columns import DROP_HINT, column, drop_missing
-from jgram.data.files import Reading, batches, joined, opened, parsed, rows_of, select
+from jgram.data.files import Batch, Reading, batches, joined, opened, parsed, rows_of, select
+from jgram.data.written import Written
 
 __all__ = [
     "coded_batches",
@@ -164,7 +165,7 @@ def quantile_edges(
     for name, number in bins.items():
         given = column(columns[name], name)
         values = given.values
-        if (way := given.writing[0]) is not None:
+        if isinstance(way := given.writing[0], Written):
             raise ValueError(
                 f"{name}: {way.example!r} is a number written with marks: say which (--thousands, "
                 "--decimal)"
@@ -175,14 +176,14 @@ def quantile_edges(
 
 
 def coded_batches(
-    path: Path, reading: Reading, choose: Callable[[int], Any] | None = None
+    path: Path, reading: Reading, choose: Callable[[np.ndarray], Any] | None = None
 ) -> Iterator[Coded]:
     """The columns of one file, batch by batch, as labels and codes.
 
     Args:
         path: As in :func:`jgram.data.files.batches`; so are the other arguments.
         reading: Columns and how to read them.
-        choose: From the size of a batch the rows of it that are wanted.
+        choose: From the rows of a batch the positions of those that are wanted.
 
     Yields:
         Name to labels (texts as they stand in a text file) and codes ``[n]``.
@@ -231,9 +232,7 @@ def over_files(
             progress(number, len(files))
 
 
-def patterns(
-    path: Path, reading: Reading, counted: Counted
-) -> Iterator[tuple[np.ndarray, dict[str, Any]]]:
+def patterns(path: Path, reading: Reading, counted: Counted) -> Iterator[tuple[np.ndarray, Batch]]:
     """Which distinct record every record of a file is, and its other columns as they stand there.
 
     Args:
@@ -333,16 +332,16 @@ def locate(
         The file, the row through all files, and which distinct record.
     """
     files, reading, _ = opened(source, reading)
-    known = {row.tobytes(): i for i, row in enumerate(counted.codes)}
     left, start = wanted.copy(), 0
     for path in files:
-        for batch in coded_batches(path, reading):
-            found = _pattern(batch, counted, known)
-            for row in np.flatnonzero((found >= 0) & (left[found] > 0)).tolist():
-                if left[found[row]] > 0:
-                    left[found[row]] -= 1
-                    yield path, start + row, int(found[row])
-            start += len(found)
+        end = 0
+        for found, batch in patterns(path, reading, counted):
+            for i in np.flatnonzero((found >= 0) & (left[found] > 0)).tolist():
+                if left[found[i]] > 0:
+                    left[found[i]] -= 1
+                    yield path, start + int(batch.rows[i]), int(found[i])
+            end = batch.end
+        start += end
 
 
 def _pattern(batch: Coded, counted: Counted, known: Mapping[bytes, int]) -> np.ndarray:
@@ -606,9 +605,9 @@ def _sample_file(item: tuple[Path, tuple[int, int]], reading: Reading) -> _Sampl
     kept: _Sample = np.zeros(0), {name: objects(())[:0] for name in reading.names or ()}
     drawn = kept[0]
 
-    def choose(size: int) -> np.ndarray:
+    def choose(there: np.ndarray) -> np.ndarray:
         nonlocal drawn
-        priorities, full = rng.random(size), len(kept[0]) == SAMPLED
+        priorities, full = rng.random(len(there)), len(kept[0]) == SAMPLED
         rows = np.flatnonzero(priorities < (kept[0].max() if full else 2.0))
         drawn = priorities[rows]
         return rows

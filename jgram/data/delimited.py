@@ -18,9 +18,8 @@ from typing import Any
 import numpy as np
 
 from jgram.data.columns import EXACT
-from jgram.data.dates import WORDS_FOR_MISSING
 from jgram.data.encodings import find_encoding, open_bytes
-from jgram.data.written import find_written
+from jgram.data.written import WORDS_FOR_MISSING, find_written
 
 __all__ = ["find_separator", "open_text", "parse_cells", "text_rows"]
 
@@ -62,7 +61,7 @@ def find_separator(lines: list[str], path: str) -> str:
 
 def text_rows(
     lines: Iterable[str], separator: str, path: Any
-) -> Iterator[tuple[list[str], list[list[str]]]]:
+) -> Iterator[tuple[list[str], list[list[str]], np.ndarray]]:
     """Rows of a text file, batch by batch; none is lost to a stray quote.
 
     Args:
@@ -71,7 +70,8 @@ def text_rows(
         path: What messages call the file.
 
     Yields:
-        The names of the columns, and rows of as many cells; no rows where there is a header alone.
+        The names of the columns; rows of as many cells, none where there is a header alone; and
+        which rows after the header they are, from 0, blank ones counted.
 
     Raises:
         ValueError: A quote that does not enclose a cell, or may join several records to one; a row
@@ -85,32 +85,35 @@ def text_rows(
             yield line
 
     def here() -> str:
-        row = f"row {records + 2}" if header else "the header"
+        row = f"row {number + 2}" if header else "the header"
         return f"{row} (line {reader.line_num - len(seen) + 1})"
 
     reader = _reader(passed(), separator)
     header: list[str] = []
     rows: list[list[str]] = []
+    numbers: list[int] = []
     joined: list[tuple[str, str, list[str]]] = []  # where, lines and cells of records of several
-    records = -1
+    number = 0
     try:
         for cells in reader:
             if len(seen) > 1:
                 joined.append((here(), "".join(seen), cells))
             seen.clear()
-            if not cells:
-                continue
-            header = header or cells
-            if len(cells) != len(header):
+            if cells and len(cells) != len(header or cells):
                 raise ValueError(
                     f"{path}: expected {len(header)} fields as in the header, got {len(cells)} in "
                     f"line {reader.line_num}: check its quotes, or the separator (--separator)"
                 )
-            rows.append(cells)
-            records += 1
-            if len(rows) > _ROWS:
-                yield _checked(header, rows, joined, separator, path)
-                rows, joined = [header], []
+            if cells and not header:
+                header = cells
+                continue
+            if cells:
+                rows.append(cells)
+                numbers.append(number)
+            number += 1
+            if len(rows) == _ROWS:
+                yield _names(header, rows, joined, separator, path), rows, np.array(numbers)
+                rows, numbers, joined = [], [], []
     except csv.Error:
         raise ValueError(
             f"{path}: {here()}: a quote begins a cell and does not enclose it: take it out, or "
@@ -118,25 +121,24 @@ def text_rows(
         ) from None
     if not header:
         raise ValueError(f"{path}: expected a header and at least one record, got none")
-    yield _checked(header, rows, joined, separator, path)
+    yield _names(header, rows, joined, separator, path), rows, np.array(numbers, int)
 
 
-def _checked(
+def _names(
     header: list[str],
     rows: list[list[str]],
     joined: Sequence[tuple[str, str, list[str]]],
     separator: str,
     path: Any,
-) -> tuple[list[str], list[list[str]]]:
-    """The names of columns and the rows after the header, if quotes have joined no records."""
-    del rows[0]
+) -> list[str]:
+    """The names of columns, if quotes have joined no records."""
     for where, text, cells in joined:
         if not _well_quoted(text, separator) or _several_records(cells, separator, rows):
             raise ValueError(
                 f"{path}: {where}: quotes join lines that may be records of their own: take stray "
                 "quotes out, or, if it is a cell of several lines, save the file as Parquet"
             )
-    return [cell.strip() or f"column {j + 1}" for j, cell in enumerate(header)], rows
+    return [cell.strip() or f"column {j + 1}" for j, cell in enumerate(header)]
 
 
 def _well_quoted(text: str, separator: str) -> bool:

@@ -1,6 +1,7 @@
 """The encoding of a text file: UTF-8 where it is, else what its mark or its characters say."""
 
 import codecs
+import functools
 import gzip
 import io
 from collections.abc import Iterator
@@ -21,7 +22,7 @@ _BLOCK, _SAMPLE = 1 << 20, 1 << 16
 
 
 def find_encoding(source: Path | bytes, encoding: str | None = None) -> str:
-    """The encoding that reads all of a text file.
+    """The encoding that reads all of a text file, which is read through for it once.
 
     A mark at its beginning tells it, UTF-8 needs none; any other is found from the lines that are
     not ASCII, by charset-normalizer.
@@ -38,6 +39,12 @@ def find_encoding(source: Path | bytes, encoding: str | None = None) -> str:
         >>> [find_encoding("größe;preis".encode(name)) for name in ("utf-8", "cp1252")]
         ['utf-8-sig', 'cp1252']
     """
+    state = source.stat() if isinstance(source, Path) else None
+    return _found(source, encoding, state and (state.st_size, state.st_mtime_ns, state.st_ino))
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _found(source: Path | bytes, encoding: str | None, _: Any) -> str:
     told = encoding
     if encoding is None:
         with open_bytes(source) as file:

@@ -10,10 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jgram.data.columns import Column, show
-from jgram.data.dates import first_of, seconds
+from jgram.data.columns import Column, first_of, seconds, show
 from jgram.data.observations import numeric
-from jgram.data.written import Written
+from jgram.data.written import Dates, Written
 
 __all__ = ["LONGEST", "Block", "Category", "Number", "Text"]
 
@@ -55,34 +54,31 @@ class Number:
     Attributes:
         label: The column.
         names: What the numbers are called.
-        order: Of texts that are dates, where the day is.
         start: The moment that dates are counted from.
         levels: Distinct values ``[m]`` in order; the one in the middle where scores are linear.
         scores: The score of each of them, or ``None`` for the value less the one in the middle.
         missing: The score of a missing value.
         scaling: Of the scores.
         absent: Scaling of the indicator; ``None`` where no value was missing.
-        written: Of texts that are numbers, how they are written.
+        written: Of texts that are dates or numbers, how they are written.
     """
 
     label: str
     names: tuple[str, ...]
-    order: str | None
     start: Any
     levels: np.ndarray
     scores: np.ndarray | None
     missing: float = 0.0
     scaling: _Scaling = _AS_IT_IS
     absent: _Scaling | None = None
-    written: Written | None = None
+    written: Dates | Written | None = None
 
     @classmethod
     def of(cls, given: Column, scale: str) -> "Number":
         """By rank ``Phi^-1((rank - 1/2) / n)``, ties at their mean rank; or linear."""
         dated, label = given.plain, given.name
         start = first_of(dated.values) if dated.kind in ("date", "duration") else None
-        order, written = given.date_order, given.writing[0]
-        found = cls(label, (label,), order, start, np.zeros(0), None, written=written)
+        found = cls(label, (label,), start, np.zeros(0), None, written=given.writing[0])
         values, present = found._values(given)
         if scale == "rank":
             levels, counts = np.unique(values, return_counts=True)
@@ -115,10 +111,8 @@ class Number:
 
     def _values(self, given: Column) -> tuple[np.ndarray, np.ndarray]:
         """Finite numbers, and where they are."""
-        if given.kind == "text" and self.order is not None:
-            given = given.as_dates(self.order)
-        elif given.kind == "text" and self.written is not None:
-            given = given.as_numbers(self.written)
+        if given.kind == "text" and self.written is not None:
+            given = given.told(self.written)
         values = given.values
         if not values.size:
             return np.zeros(0), given.present

@@ -13,7 +13,7 @@ import operator
 import sys
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from jgram.data.encodings import find_encoding
 
 __all__ = [
     "FIRST_ROW",
+    "Batch",
     "Reading",
     "batches",
     "column_names",
@@ -35,6 +36,7 @@ __all__ = [
     "parsed",
     "read_cells",
     "read_columns",
+    "read_files",
     "readable",
     "rows_of",
     "select",
@@ -64,12 +66,12 @@ class Reading:
     Attributes:
         names: Columns; all of the first file by default.
         separator: Of the fields of text files; found from their first lines by default.
-        thousands: The character that groups digits.
-        decimal: The decimal mark.
+        thousands: The character that groups digits, as in `1,234`.
+        decimal: The decimal mark, `.` or `,`.
         missing_values: Cells of text files that are missing whatever the column.
         edges: Columns of numbers to put into bins, by their inner edges.
         drop: Whether records that lack a value are left out in the end.
-        encoding: Of text files; found from their bytes by default.
+        encoding: Of text files; found from their bytes by default (:mod:`jgram.data.encodings`).
         sheet: Of workbooks; the first that holds records by default.
     """
 
@@ -84,16 +86,23 @@ class Reading:
     sheet: str | None = None
 
 
+class Batch(dict[str, Any]):
+    """Columns of some records by name, the numbers of their ``rows`` from 0, and of the row after.
+
+    Rows are counted through all files; blank rows of text files are none of the records, but count.
+    """
+
+    def __init__(self, columns: Mapping[str, Any], rows: np.ndarray, end: int) -> None:
+        super().__init__(columns)
+        self.rows, self.end = rows, end
+
+
+Choose = Callable[[np.ndarray], Any]
+"""From the rows of a batch the positions of those that are wanted."""
+
+
 def read_columns(
-    source: str | Path | Sequence[Path],
-    names: Sequence[str] | None = None,
-    *,
-    separator: str | None = None,
-    thousands: str | None = None,
-    decimal: str | None = None,
-    missing_values: Sequence[str] = (),
-    encoding: str | None = None,
-    sheet: str | None = None,
+    source: str | Path | Sequence[Path], names: Sequence[str] | None = None, **how: Any
 ) -> dict[str, Any]:
     """Columns by name of a file, or of many end to end: CSV, TSV, Parquet, Arrow, npz or Excel.
 
@@ -106,12 +115,8 @@ def read_columns(
             (``.csv``, ``.tsv``, ``.txt``, ``.parquet``, ``.feather``, ``.npz``, each also with
             ``.gz``). ``-`` is standard input, of any format.
         names: The columns wanted, all by default.
-        separator: Of the fields of a text file; found from its first lines by default.
-        thousands: The character that groups digits, as in `1,234`.
-        decimal: The decimal mark, `.` or `,`.
-        missing_values: Cells that are missing values whatever the column.
-        encoding: Of a text file; found from its bytes by default (:mod:`jgram.data.encodings`).
-        sheet: Of a workbook; the first that holds records by default.
+        **how: ``separator``, ``thousands``, ``decimal``, ``missing_values``, ``encoding`` and
+            ``sheet`` of :class:`Reading`.
 
     Returns:
         Name to column: `[n]`, or a block `[n, k]` (npz arrays, Parquet lists).
@@ -126,39 +131,36 @@ def read_columns(
         >>> columns["first"][:3]
         array([135038, 135361, 135188])
     """
-    if names is not None and len(set(names)) < len(names):
-        raise ValueError(f"expected distinct columns, got {', '.join(names)}")
-    wanted = None if names is None else tuple(names)
-    reading = Reading(
-        wanted, separator, thousands, decimal, tuple(missing_values), encoding=encoding, sheet=sheet
-    )
+    return dict(read_files(source, Reading(None if names is None else tuple(names), **how)))
+
+
+def read_files(source: str | Path | Sequence[Path], reading: Reading) -> Batch:
+    """As :func:`read_columns`, with the rows of the records."""
+    if reading.names is not None and len(set(reading.names)) < len(reading.names):
+        raise ValueError(f"expected distinct columns, got {', '.join(reading.names)}")
     for option in ("separator", "thousands", "decimal"):
         if getattr(reading, option) == "":
             raise ValueError(f"{option}: expected a character, got none")
     found, reading, kind = _read(source, reading)
-    if kind == _TEXT:
-        return {name: parsed(values, name, reading) for name, values in found.items()}
-    return {
-        name: _block(column, name) if "list" in str(getattr(column, "type", "")) else column
-        for name, column in found.items()
-    }
+    for name, column in found.items():
+        if kind == _TEXT:
+            found[name] = parsed(column, name, reading)
+        elif "list" in str(getattr(column, "type", "")):
+            block = read(column, name)
+            values, present = block.values, block.present
+            found[name] = values if present.all() else np.ma.array(values, mask=~present)
+    return found
 
 
 def read_cells(
-    source: str | Path,
-    rows: Sequence[int] | None = None,
-    *,
-    separator: str | None = None,
-    encoding: str | None = None,
-    sheet: str | None = None,
+    source: str | Path, rows: Sequence[int] | None = None, **how: str | None
 ) -> dict[str, Any]:
     """Every column as it stands in the files, to be shown and never computed with.
 
     Args:
         source: As in :func:`read_columns`; not standard input, which can be read once.
-        rows: Those wanted, in this order, counted through all files; all by default.
-        separator: Of the fields of a text file.
-        encoding: As in :func:`read_columns`; so is ``sheet``.
+        rows: Those wanted, in this order, as a :class:`Batch` counts them; all by default.
+        **how: ``separator``, ``encoding`` and ``sheet`` of :class:`Reading`.
 
     Returns:
         Name to cells ``[n]``: texts of a text file, values of others. Columns that hold several
@@ -174,45 +176,35 @@ def read_cells(
         >>> cells["first"]
         ['135361', '135038']
     """
-    wanted, start = None if rows is None else np.unique(np.asarray(rows, int)), 0
-
-    def choose(size: int) -> np.ndarray:
-        nonlocal start
-        start += size
-        assert wanted is not None
-        return wanted[(wanted >= start - size) & (wanted < start)] - (start - size)
-
-    reading = Reading(separator=separator, encoding=encoding, sheet=sheet)
-    found, _, kind = _read(source, reading, None if wanted is None else choose)
+    wanted = None if rows is None else np.asarray(rows, int)
+    choose = None if wanted is None else lambda there: np.flatnonzero(np.isin(there, wanted))
+    found, _, kind = _read(source, Reading(**how), choose)
     if kind == _NPZ:
         lengths = [len(array) for array in found.values() if array.ndim]
         usual = max(set(lengths), key=lengths.count)
         kept = {name: array for name, array in found.items() if array.shape == (usual,)}
-        return {n: (a if rows is None else a[list(rows)]).tolist() for n, a in kept.items()}
-    if kind != _TEXT:
-        plain = {name: column for name, column in found.items() if "list" not in str(column.type)}
-        found = {name: column.to_pylist() for name, column in plain.items()}
-    if wanted is None or rows is None:
-        return found
-    places = np.searchsorted(wanted, rows)
-    return {name: [cells[place] for place in places] for name, cells in found.items()}
+        return {n: (a if rows is None else a[wanted]).tolist() for n, a in kept.items()}
+    plain = {n: x for n, x in found.items() if "list" not in str(getattr(x, "type", ""))}
+    cells = {n: x if isinstance(x, list) else x.to_pylist() for n, x in plain.items()}
+    if wanted is None:
+        return cells
+    places = np.searchsorted(found.rows, wanted)
+    return {name: [given[place] for place in places] for name, given in cells.items()}
 
 
-def column_names(
-    source: str | Path,
-    separator: str | None = None,
-    encoding: str | None = None,
-    sheet: str | None = None,
-) -> list[str]:
+def column_names(source: str | Path, **how: str | None) -> list[str]:
     """The names of the columns, from the first records of the first file.
+
+    Args:
+        source: As in :func:`read_columns`.
+        **how: As in :func:`read_cells`.
 
     Example:
         >>> from importlib.resources import files
         >>> column_names(files("jgram.data") / "employment.csv")[:2]
         ['month', 'first']
     """
-    reading = Reading(separator=separator, encoding=encoding, sheet=sheet)
-    files, reading, _ = opened(source, reading)
+    files, reading, _ = opened(source, Reading(**how))
     return list(next(batches(files[0], reading), {}))
 
 
@@ -236,10 +228,12 @@ def list_files(source: str | Path) -> list[Path]:
     """
     path, known = Path(source), [suffix for kind in _FORMATS.values() for suffix in kind]
     if path.is_dir():
-        inside = (each for each in path.rglob("*") if each.is_file())
-        parts = {each: each.relative_to(path).parts for each in inside}
-        found = [each for each, names in parts.items() if not any(n[0] in "._" for n in names)]
-        found = sorted(each for each in found if _suffix(each) in known)
+        found = [
+            each
+            for each in sorted(path.rglob("*"))
+            if each.is_file() and _suffix(each) in known
+            and not any(part[0] in "._" for part in each.relative_to(path).parts)
+        ]  # fmt: skip
         if not found:
             raise ValueError(f"{path}: expected {', '.join(known)} files in the folder, got none")
     elif path.exists():
@@ -272,37 +266,35 @@ def opened(source: Any, reading: Reading) -> tuple[list[Any], Reading, bool]:
         files = [_standard_input()] if str(source) == "-" else list_files(source)
     else:
         files = list(source)
-    kind = _kind(files[0])
-    text = kind == _TEXT
-    for option, fits in (("encoding", text), ("sheet", kind == _EXCEL)):
-        if getattr(reading, option) is not None and not fits:
+    kind, separator = _kind(files[0]), reading.separator
+    for option, fits in (("encoding", _TEXT), ("sheet", _EXCEL)):
+        if getattr(reading, option) is not None and kind != fits:
             raise ValueError(f"{files[0]}: expected no --{option} for {kind}")
-    if text:
-        separator = reading.separator
-        separator = (
-            "\t" if separator in ("tab", r"\t") or _suffix(files[0]) == ".tsv" else separator
-        )
+    if kind == _TEXT:
+        if separator in ("tab", r"\t") or _suffix(files[0]) == ".tsv":
+            separator = "\t"
         if separator is None:
             with readable(files[0], _TEXT), open_text(files[0], reading.encoding) as file:
                 separator = find_separator(list(itertools.islice(file, _SNIFFED)), str(files[0]))
-        reading = replace(reading, separator=separator)
-    return files, reading, text
+    return files, replace(reading, separator=separator), kind == _TEXT
 
 
 def batches(
     path: Any,
     reading: Reading,
-    choose: Callable[[int], Any] | None = None,
+    choose: Choose | None = None,
     *,
     coded: bool = False,
-) -> Iterator[dict[str, Any]]:
+    start: int = 0,
+) -> Iterator[Batch]:
     """The columns of one file, batch by batch, none of which is held longer than it is wanted.
 
     Args:
         path: One of the files of :func:`opened`.
         reading: Columns and how to read them, as :func:`opened` gives it.
-        choose: From the size of a batch the rows of it that are wanted; all by default.
+        choose: From the rows of a batch the positions of those that are wanted; all by default.
         coded: Whether texts of a Parquet file come as codes.
+        start: The number of the first row.
 
     Yields:
         Name to cells of a text file as they stand there, an Arrow array, or an array of an npz
@@ -312,12 +304,20 @@ def batches(
         ValueError: As :func:`read_columns`.
     """
     kind = _kind(path)
+    ways = {
+        _TEXT: _text_batches,
+        _NPZ: _npz_batches,
+        _EXCEL: _frame_batches,
+        _LINES: _frame_batches,
+    }
     with readable(path, kind):
-        ways = {
-            _TEXT: _text_batches, _NPZ: _npz_batches, _EXCEL: _frame_batches, _LINES: _frame_batches
-        }  # fmt: skip
-        found = ways.get(kind, _arrow_batches)
-        yield from found(path, reading, choose, coded)
+        for columns, given in ways.get(kind, _arrow_batches)(path, reading, coded):
+            rows = start + given
+            end = int(rows[-1]) + 1 if len(rows) else start
+            if choose is not None:
+                chosen = choose(rows)
+                columns, rows = {n: rows_of(x, chosen) for n, x in columns.items()}, rows[chosen]
+            yield Batch(columns, rows, end)
 
 
 def told(files: Sequence[Any], reading: Reading) -> list[str]:
@@ -330,9 +330,8 @@ def told(files: Sequence[Any], reading: Reading) -> list[str]:
     kind = _kind(files[0])
     if kind == _TEXT and reading.encoding is None:
         found = sorted({find_encoding(path) for path in files} - {"utf-8-sig"})
-        return [f"text in {' and '.join(found)}, by its bytes (--encoding says another)"] * bool(
-            found
-        )
+        said = f"text in {' and '.join(found)}, by its bytes (--encoding says another)"
+        return [said] if found else []
     if kind == _EXCEL and reading.sheet is None:
         sheets = {path: _sheets(path) for path in files}
         return [
@@ -433,23 +432,24 @@ def _seekable(path: Any) -> Any:
     return io.BytesIO(gzip.decompress(path.read_bytes())) if path.suffix.lower() == ".gz" else path
 
 
-def _text_batches(path: Any, reading: Reading, choose: Any, _: bool) -> Iterator[dict[str, Any]]:
+Cells = Iterator[tuple[dict[str, Any], np.ndarray]]
+"""Columns by name, and the rows of their records in the file, from 0."""
+
+
+def _text_batches(path: Any, reading: Reading, _: bool) -> Cells:
     with open_text(path, reading.encoding) as file:
-        for header, rows in text_rows(file, reading.separator or ",", path):
+        for header, rows, numbers in text_rows(file, reading.separator or ",", path):
             names = select(header, reading.names, path)
-            rows = rows if choose is None else [rows[i] for i in choose(len(rows))]
             places = [(name, operator.itemgetter(header.index(name))) for name in names]
-            yield {name: list(map(place, rows)) for name, place in places}
+            yield {name: list(map(place, rows)) for name, place in places}, numbers
 
 
-def _arrow_batches(
-    path: Any, reading: Reading, choose: Any, coded: bool
-) -> Iterator[dict[str, Any]]:
+def _arrow_batches(path: Any, reading: Reading, coded: bool) -> Cells:
     import pyarrow
     from pyarrow import ipc, parquet
 
     with ExitStack() as stack:
-        data: Any = _seekable(path)
+        data, start = _seekable(path), 0
         if _kind(path) == _PARQUET:
             schema = parquet.read_schema(data)
             names = select(schema.names, reading.names, path)
@@ -463,11 +463,11 @@ def _arrow_batches(
             found = map(opened_file.get_batch, range(opened_file.num_record_batches))
         for batch in found:
             batch.validate(full=True)  # a flipped byte may point out of memory
-            batch = batch if choose is None else batch.take(choose(batch.num_rows))
-            yield {name: batch.column(name) for name in names}
+            yield {n: batch.column(n) for n in names}, np.arange(start, start + batch.num_rows)
+            start += batch.num_rows
 
 
-def _frame_batches(path: Any, reading: Reading, choose: Any, _: bool) -> Iterator[dict[str, Any]]:
+def _frame_batches(path: Any, reading: Reading, _: bool) -> Cells:
     """A sheet of a workbook, or one JSON object a line."""
     import pandas
     import pyarrow
@@ -485,18 +485,15 @@ def _frame_batches(path: Any, reading: Reading, choose: Any, _: bool) -> Iterato
         lines: Any = pandas.read_json
         found = lines(data, lines=True, dtype=False, convert_dates=False)
     found.columns = found.columns.map(str)
-    names = select(list(found.columns), reading.names, path)
-    found = found[names] if choose is None else found[names].iloc[choose(len(found))]
-    missing = set(reading.missing_values)
-    columns = {}
-    for name, column in found.items():
+    missing, columns = set(reading.missing_values), {}
+    for name, column in found[select(list(found.columns), reading.names, path)].items():
         if column.dtype == object:  # a number among texts is what it looks like
             plain = [x for x in column if isinstance(x, str) or not pandas.isna(x)]
             if len({*map(type, plain)}) > 1:
                 column = column.map(str, na_action="ignore")
             column = column.map(lambda x: None if x in missing else x, na_action="ignore")
         columns[str(name)] = pyarrow.array(column, from_pandas=True)
-    yield columns
+    yield columns, np.arange(len(found))
 
 
 def _sheets(path: Any) -> list[str]:
@@ -507,40 +504,38 @@ def _sheets(path: Any) -> list[str]:
         rows = (row for row in sheet.iter_rows(values_only=True) if any(x is not None for x in row))
         return next(itertools.islice(rows, 1, None), None) is not None
 
-    book = openpyxl.load_workbook(_seekable(path), read_only=True)
-    try:
+    with closing(openpyxl.load_workbook(_seekable(path), read_only=True)) as book:
         return [sheet.title for sheet in book.worksheets if filled(sheet)]
-    finally:
-        book.close()
 
 
-def _npz_batches(path: Any, reading: Reading, choose: Any, _: bool) -> Iterator[dict[str, Any]]:
+def _npz_batches(path: Any, reading: Reading, _: bool) -> Cells:
     data = _seekable(path)
     with zipfile.ZipFile(data), np.load(data, allow_pickle=False) as archive:
         found = {name: archive[name] for name in select(archive.files, reading.names, path)}
-    rows = slice(None) if choose is None else choose(len(next(iter(found.values()))))
-    yield {name: array if choose is None else array[rows] for name, array in found.items()}
+    yield found, np.arange(max((len(array) for array in found.values() if array.ndim), default=0))
 
 
 # Files end to end -----------------------------------------------------------------------------
 
 
 def _read(
-    source: Any, reading: Reading, choose: Callable[[int], Any] | None = None
-) -> tuple[dict[str, Any], Reading, str]:
+    source: Any, reading: Reading, choose: Choose | None = None
+) -> tuple[Batch, Reading, str]:
     """Columns of all files end to end as they stand there, how they were read, and their format."""
     files, reading, text = opened(source, reading)
-    kind, parts = _kind(files[0]), []
+    kind, parts, end = _kind(files[0]), [], 0
     for path in files:
-        for part in batches(path, reading, None if kind == _NPZ else choose):
-            parts.append(part if not text or not parts else _shared(part))
+        for part in batches(path, reading, None if kind == _NPZ else choose, start=end):
+            parts.append(_shared(part) if text and parts else part)
             reading = replace(reading, names=tuple(part))
+        end = parts[-1].end if parts else 0
     if kind == _NPZ:
         return parts[0], reading, kind
     if choose is None and not any(len(column) for part in parts for column in part.values()):
         wanted = "a header and at least one record" if text else "at least one record"
         raise ValueError(f"{source}: expected {wanted}, got none")
-    return joined(parts, source), reading, kind
+    rows = np.concatenate([part.rows for part in parts])
+    return Batch(joined(parts, source), rows, end), reading, kind
 
 
 def joined(parts: Sequence[Mapping[str, Any]], source: Any) -> dict[str, Any]:
@@ -554,7 +549,8 @@ def joined(parts: Sequence[Mapping[str, Any]], source: Any) -> dict[str, Any]:
     with readable(source, "columns of one type"):
         import pyarrow
 
-        table = pyarrow.concat_tables(map(pyarrow.table, parts), promote_options="permissive")
+        tables = [pyarrow.table(dict(part)) for part in parts]
+        table = pyarrow.concat_tables(tables, promote_options="permissive")
     return dict(zip(table.column_names, table.columns, strict=True))
 
 
@@ -565,18 +561,10 @@ def rows_of(values: Any, rows: np.ndarray) -> Any:
     return values[rows] if isinstance(values, np.ndarray) else values.take(rows)
 
 
-def _shared(batch: dict[str, list[str]]) -> dict[str, list[str]]:
+def _shared(batch: Batch) -> Batch:
     """Cells of which equal ones are one text, where they repeat: many take little room so."""
     known: dict[str, str] = {}
-    return {
-        name: [known.setdefault(cell, cell) for cell in cells]
-        if len(set(cells[:1000])) < 500
-        else cells
-        for name, cells in batch.items()
-    }
-
-
-def _block(column: Any, name: str) -> np.ndarray:
-    block = read(column, name)
-    values, present = block.values, block.present
-    return values if present.all() else np.ma.array(values, mask=~present)
+    for name, cells in batch.items():
+        if len(set(cells[:1000])) < 500:
+            batch[name] = [known.setdefault(cell, cell) for cell in cells]
+    return batch

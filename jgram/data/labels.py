@@ -5,9 +5,9 @@ Past the door wrong labels go wrong silently (``segment_sum`` drops a -1, ``.at[
 in one line that names the column, the value and the fix.
 """
 
-import operator
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from types import MappingProxyType
@@ -30,6 +30,7 @@ from jgram.data.columns import (
     show,
 )
 from jgram.data.observations import check_observations
+from jgram.data.written import Written
 
 __all__ = [
     "EncodedLabels",
@@ -90,51 +91,27 @@ class EncodedReports:
     similar: Similar = NONE_SIMILAR
 
 
-def encode_labels(
-    labels: Any,
-    *,
-    name: str = "x_hat",
-    classes: Sequence[Any] | None = None,
-    num_classes: int | None = None,
-    missing: Missing = "raise",
-    abstain: Any = None,
-) -> EncodedLabels:
+def encode_labels(labels: Any, *, name: str = "x_hat", **options: Any) -> EncodedLabels:
     """Labels of any type as 0-based int32 codes, their class names kept.
-
-    The classes are ``classes`` if given, else ``0..num_classes-1`` if that is given, else the
-    categories that the column's type declares (pandas categorical, polars Enum, bool), else the
-    distinct labels in sorted order. A class that is declared and never reported stays a class.
 
     Args:
         labels: ``[n]`` ints, whole floats, strings, bools or other hashables of one type: a
             sequence, a NumPy or JAX array, a column of any data frame library.
         name: What error messages call the column.
-        classes: The possible labels, in order.
-        num_classes: The number of classes of labels that already are 0-based ints.
-        missing: ``"raise"`` refuses missing labels, ``"drop"`` leaves them out (``rows`` says which
-            stayed), ``"keep"`` gives them the code -1.
-        abstain: The label that says "I do not answer", -1 for instance. It becomes a class of its
-            own, the last one.
+        **options: As :func:`encode_reports`; every record may be a class of its own.
 
     Returns:
         Codes int32 ``[n]``, the classes, the rows kept, and warnings.
 
     Raises:
-        ValueError: Missing, mixed, fractional, negative, out-of-range, unknown, empty or
-            multi-dimensional labels.
+        ValueError: As :func:`encode_reports`.
 
     Example:
         >>> encoded = encode_labels(["dog", "cat", "dog"])
         >>> encoded.codes, encoded.classes
         (array([1, 0, 1], dtype=int32), ('cat', 'dog'))
     """
-    encoded = _encode(
-        {name: labels},
-        classes=classes,
-        num_classes=num_classes,
-        missing=missing,
-        abstain=abstain,
-    )
+    encoded = encode_reports({name: labels}, **{"identifiers": True, **options})
     return EncodedLabels(encoded.codes[name], encoded.classes, encoded.rows, encoded.warnings)
 
 
@@ -147,47 +124,67 @@ def encode_reports(
     abstain: Any = None,
     weights: np.ndarray | None = None,
     merge: Merge = None,
+    identifiers: bool = False,
 ) -> EncodedReports:
     """Several reports of the same records as codes over one common class set.
 
+    The classes are ``classes``, or ``0..num_classes-1``, or the categories that the columns' types
+    declare (pandas categorical, polars Enum, bool), reported or not, and all labels in order.
+
     Args:
         reports: Name to labels ``[n]``, each as in :func:`encode_labels`; or a data frame.
-        classes: The possible labels, in order; the labels of all reports together by default.
+        classes: The possible labels, in order.
         num_classes: The number of classes of labels that already are 0-based ints.
-        missing: ``"drop"`` leaves out the records in which any report is missing; ``"keep"`` keeps
-            every record and gives a missing label the code -1, for comparisons pair by pair.
-        abstain: The label that says "I do not answer"; see :func:`encode_labels`.
+        missing: ``"raise"`` refuses missing labels, ``"drop"`` leaves out the records in which any
+            report is missing (``rows`` says which stayed), ``"keep"`` gives them the code -1.
+        abstain: The label that says "I do not answer", a class of its own, the last one.
         weights: Frequencies ``[n]``: how many records each one stands for.
         merge: Labels that become others (:func:`merging`).
+        identifiers: Whether every record may be a class of its own, as where classes are listed.
 
     Returns:
         Codes int32 ``[n]`` by name, the classes, the rows kept, and warnings.
 
     Raises:
-        ValueError: As :func:`encode_labels`; reports of different lengths, indexes or label types;
-            a column that cannot be a report, every record being a class of its own.
+        ValueError: Missing, mixed, fractional, negative, out-of-range, unknown, empty or
+            multi-dimensional labels; reports of different lengths, indexes or label types.
 
     Example:
         >>> encoded = encode_reports({"ann": ["a", "b"], "bob": ["b", None]}, missing="keep")
         >>> encoded.codes["bob"], encoded.classes
         (array([ 1, -1], dtype=int32), ('a', 'b'))
     """
-    columns = named_columns(reports, "reports")
-    if not isinstance(reports, Mapping) and next(iter(columns.values()), None) is reports:
+    columns = _checked(reports, missing)
+    similar = merging(_counts(columns.values(), weights), merge, classes)
+    if similar.merged:
+        columns = {name: _renamed(labels, similar.merged) for name, labels in columns.items()}
+    keep = np.all([one.present | (missing != "drop") for one in columns.values()], axis=0)
+    used = [labels for labels in columns.values() if labels.values.size]
+    if not (keep.any() and used):
         raise ValueError(
-            f"reports: expected names and labels, {{'ann': [...], 'bob': [...]}} or a data frame, "
-            f"got {type(reports).__name__}"
+            f"{', '.join(columns)}: every one of the {len(keep)} records lacks a label"
         )
-    return _encode(
-        columns,
-        classes=classes,
-        num_classes=num_classes,
-        missing=missing,
-        abstain=abstain,
-        identifiers=classes is not None or num_classes is not None,
-        weights=weights,
-        merge=merge,
-    )
+    if len({labels.kind for labels in used}) > 1:
+        together = np.concatenate([labels.values.astype(object) for labels in used])
+        refuse_mixed(together, ", ".join(columns))
+    if not identifiers and classes is None and num_classes is None:
+        for labels in columns.values():
+            _refuse_identifiers(labels, weights)
+    order = _class_order(columns.values(), used, classes, num_classes, abstain)
+    code_of = {label: code for code, label in enumerate(order)}
+    codes = {}
+    for name, labels in columns.items():
+        _refuse_unknown(labels, code_of, classes is not None)
+        places = [code_of[label] for label in labels.factors[0]]
+        codes[name] = np.array([*places, -1], np.int32)[labels.codes[keep]]
+    warnings = [similar.said] if similar.said else []
+    warnings += [
+        f"{name!r} is read as a class name, not as a missing value"
+        for name in order
+        if isinstance(name, str) and name.strip().casefold() in _MISSING_WORDS
+    ]
+    warnings += look_alikes(codes, "reports")
+    return EncodedReports(codes, order, np.flatnonzero(keep), tuple(warnings), similar)
 
 
 def check_soft_labels(
@@ -344,80 +341,33 @@ def _alike(name: Any) -> Any:
     same = unicodedata.normalize("NFKC", name.strip().casefold())
     same = "".join(" " if c.isspace() else c for c in same if unicodedata.category(c)[0] != "C")
     same = " ".join(same.split())
-    number = _as_number(same)
-    return same if number is None else number
-
-
-def _as_number(text: str) -> float | None:
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return number if np.isfinite(number) else None
+    with suppress(ValueError):
+        return number if np.isfinite(number := float(same)) else same
+    return same
 
 
 # ---------------------------------------------------------------------------------------------
 
 
-def _encode(
-    reports: Mapping[str, Any],
-    *,
-    classes: Sequence[Any] | None,
-    num_classes: int | None,
-    missing: Missing,
-    abstain: Any,
-    identifiers: bool = True,
-    weights: np.ndarray | None = None,
-    merge: Merge = None,
-) -> EncodedReports:
-    """Codes of all reports; columns that can only be identifiers are refused unless allowed."""
+def _checked(reports: Any, missing: Missing) -> dict[str, Column]:
+    """Reports as columns of labels."""
+    given = named_columns(reports, "reports")
+    if not isinstance(reports, Mapping) and next(iter(given.values()), None) is reports:
+        raise ValueError(
+            f"reports: expected names and labels, {{'ann': [...], 'bob': [...]}} or a data frame, "
+            f"got {type(reports).__name__}"
+        )
     if missing not in get_args(Missing):
         raise ValueError(f"missing: expected 'raise', 'drop' or 'keep', got {missing!r}")
-    n = check_aligned(reports)
-    columns = {name: column(labels, str(name)) for name, labels in reports.items()}
+    n = check_aligned(given)
+    columns = {name: column(labels, str(name)) for name, labels in given.items()}
     if n == 0:
         raise ValueError(f"{next(iter(columns))}: expected at least one label, got none")
-    keep = np.ones(n, bool)
     for labels in columns.values():
         if missing == "raise":
             labels.refuse_missing("labels")
         _refuse_unlike_labels(labels)
-        if missing == "drop":
-            keep &= labels.present
-    counts = _counts(columns.values(), weights)
-    similar = merging(counts, merge, classes)
-    if similar.merged:
-        columns = {name: _renamed(labels, similar.merged) for name, labels in columns.items()}
-    used = [labels for labels in columns.values() if labels.values.size]
-    if not (keep.any() and used):
-        raise ValueError(f"{', '.join(columns)}: every one of the {n} records lacks a label")
-    kinds = {labels.kind for labels in used}
-    if len(kinds) > 1:
-        together = np.concatenate([labels.values.astype(object) for labels in used])
-        refuse_mixed(together, ", ".join(columns))
-    if not identifiers:
-        for labels in columns.values():
-            copies = labels.present if weights is None else weights[labels.present]
-            _refuse_identifiers(labels, int(copies.sum()))
-    seen = in_order(dict.fromkeys(label for labels in used for label in labels.factors[0]))
-    declared = dict.fromkeys(label for labels in columns.values() for label in labels.declared)
-    order = _class_order(
-        seen, tuple(declared), classes, num_classes, abstain, numeric=kinds == {"number"}
-    )
-    code_of = {label: code for code, label in enumerate(order)}
-    codes = {}
-    for name, labels in columns.items():
-        _refuse_unknown(labels, code_of, classes is not None)
-        places = [code_of[label] for label in labels.factors[0]]
-        codes[name] = np.array([*places, -1], np.int32)[labels.codes[keep]]
-    warnings = [similar.said] if similar.said else []
-    warnings += [
-        f"{name!r} is read as a class name, not as a missing value"
-        for name in order
-        if isinstance(name, str) and name.strip().casefold() in _MISSING_WORDS
-    ]
-    warnings += look_alikes(codes, "reports")
-    return EncodedReports(codes, order, np.flatnonzero(keep), tuple(warnings), similar)
+    return columns
 
 
 def _counts(columns: Iterable[Column], weights: np.ndarray | None) -> dict[Any, float]:
@@ -441,17 +391,17 @@ def _renamed(labels: Column, names: Mapping[Any, Any]) -> Column:
 
 
 def _class_order(
-    seen: list[Any],
-    declared: tuple[Any, ...],
+    columns: Iterable[Column],
+    used: Sequence[Column],
     classes: Sequence[Any] | None,
     num_classes: int | None,
     abstain: Any,
-    *,
-    numeric: bool,
 ) -> tuple[Any, ...]:
     """The classes, in order; negative labels are classes only where they are listed."""
-    if num_classes is not None and (isinstance(num_classes, bool) or not _is_positive(num_classes)):
+    whole = isinstance(num_classes, int | np.integer) and not isinstance(num_classes, bool)
+    if num_classes is not None and not (whole and num_classes > 0):
         raise ValueError(f"num_classes: expected a positive int, got {num_classes!r}")
+    numeric = used[0].kind == "number"
     if classes is not None:
         if isinstance(classes, str | bytes) or not np.iterable(classes):
             raise ValueError(f"classes: expected a list of labels, got {show(classes)}")
@@ -461,12 +411,13 @@ def _class_order(
     elif num_classes is not None and numeric:
         order = tuple(range(num_classes))
     else:
+        declared = dict.fromkeys(label for labels in columns for label in labels.declared)
+        seen = in_order(dict.fromkeys(label for labels in used for label in labels.factors[0]))
         rest = (x for x in seen if x not in declared and not (numeric and x < 0))
         order = (*declared, *rest)
     if abstain is not None:
         order = (*(label for label in order if label != abstain), abstain)
-        if num_classes is not None:
-            num_classes += 1
+        num_classes = num_classes and num_classes + 1
     if len(set(order)) < len(order):
         raise ValueError(f"classes: expected distinct labels, got {listing(order)}")
     if num_classes not in (None, len(order)):
@@ -475,13 +426,6 @@ def _class_order(
             f"{num_classes}: list every class, reported or not, in classes="
         )
     return order
-
-
-def _is_positive(number: Any) -> bool:
-    try:
-        return operator.index(number) > 0
-    except TypeError:
-        return False
 
 
 def _refuse_unlike_labels(given: Column) -> None:
@@ -528,21 +472,22 @@ def _refuse_unknown(given: Column, code_of: Mapping[Any, int], listed: bool) -> 
     )
 
 
-def _refuse_identifiers(given: Column, n: int) -> None:
+def _refuse_identifiers(given: Column, weights: np.ndarray | None) -> None:
     """Refuse a column that cannot be a report, before anything is computed."""
-    size = len(given.factors[0])
-    if given.writing[0] is not None and size > min(_FEW_RECORDS, n / 2):
+    name, size = given.name, len(given.factors[0])
+    n = int((given.present if weights is None else weights[given.present]).sum())
+    if isinstance(given.writing[0], Written) and size > min(_FEW_RECORDS, n / 2):
         raise ValueError(
-            f"{given.name}: expected class labels, got {show(given.values[0])}, a number: put the "
+            f"{name}: expected class labels, got {show(given.values[0])}, a number: put the "
             "column into bins (--bins 4)"
         )
     if size == n > _FEW_RECORDS:
         raise ValueError(
-            f"{given.name}: expected class labels, got {n} different ones in {n} records: every "
+            f"{name}: expected class labels, got {n} different ones in {n} records: every "
             "record is its own class: an identifier?"
         )
     if size > _MOST_CLASSES:
         raise ValueError(
-            f"{given.name}: expected class labels, at most {_MOST_CLASSES} classes, got {size} in "
+            f"{name}: expected class labels, at most {_MOST_CLASSES} classes, got {size} in "
             f"{n} records: an identifier, or numbers to put into bins (--bins 4)?"
         )

@@ -1,15 +1,30 @@
-"""Texts that are numbers: currency, percent, thousands and decimals, one way a column, no guess."""
+"""Texts that are dates or numbers: each column in one way, which it shows itself, never a guess."""
 
+import datetime
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from jgram.data.dates import WORDS_FOR_MISSING
+__all__ = [
+    "WORDS_FOR_MISSING",
+    "Dates",
+    "Written",
+    "find_dates",
+    "find_written",
+    "in_words",
+    "is_plain",
+]
 
-__all__ = ["Written", "find_written", "in_words", "is_plain", "numbers_of"]
+WORDS_FOR_MISSING = frozenset(["", "na", "n/a", "#n/a", "nan", "null", "none", "<na>", ".", "-"])
+_DATE = re.compile(
+    r"(?P<first>\d{1,4})(?P<mark>[-./])(?P<second>\d\d?)(?:(?P=mark)(?P<third>\d{1,4}))?"
+    r"(?:[T ]\s*(?P<hour>\d\d?):(?P<minute>\d\d)(?P<rest>:\d\d(?:\.\d+)?)?"
+    r"(?:\s*(?P<half>[AaPp])\.?[Mm]\.?)?\s*(?P<zone>Z|[-+]\d\d:?\d\d)?)?"
+)
+_ORDERS = {"Ymd": "2009-05-31", "dmY": "31.5.2009", "mdY": "5/31/2009"}
 
 _MONEY = (
     r"(?:[A-Z]{1,3})?[$¢£¤¥\u20a0-\u20cf]|EUR|USD|GBP|CHF|JPY|CNY|SEK|NOK|DKK|PLN|CZK|HUF|RON|TRY|"
@@ -20,9 +35,7 @@ _CELL = re.compile(
     r"(?P<body>[.,]?\d(?:[\d.,' ]*\d)?[.,]?(?:[eE][-+]?\d+)?)\s*"
     rf"(?P<after>{_MONEY}|%|‰)?(?P<minus>-)?(?(open)\))"
 )
-_PLAIN = str.maketrans(
-    {"\u00a0": " ", "\u202f": " ", "\u2009": " ", "’": "'", "−": "-", "–": "-"}
-)  # fmt: skip
+_PLAIN = str.maketrans("\u00a0\u202f\u2009’−–", "   '--")
 _WAYS = [(point, group) for point in ".," for group in ",.' " if group != point]
 _ODD = (
     ": write all alike, make it missing (--missing-value), or read the column as categories "
@@ -34,6 +47,103 @@ _EITHER = (
 )
 _FEW, _FAULTS = 2, 0.1  # of more than so many texts one may be a fault, or so large a share
 _SURE = 44  # three digits after each of so many marks: trimmed decimals would be so once in 100
+
+
+def _said(texts: Sequence[str]) -> list[str]:
+    return [text for text in texts if text.strip().casefold() not in WORDS_FOR_MISSING]
+
+
+class Dates(NamedTuple):
+    """How a column writes its dates.
+
+    Attributes:
+        order: Of year, month and day: ``Ymd``, ``dmY`` or ``mdY``.
+    """
+
+    order: str
+
+    def read(self, texts: Sequence[str], name: str, row: Callable[[int], int] = int) -> np.ndarray:
+        """Distinct texts of a column as ``datetime64[us]``, in UTC where they name a time zone.
+
+        Args:
+            texts: Words for a missing value become ``NaT``.
+            name: What error messages call their column.
+            row: The row of the input that a text stands in, by its position.
+
+        Raises:
+            ValueError: Dates of several kinds; texts that are none.
+
+        Example:
+            >>> Dates("dmY").read(["1.5.2009", "-"], "day").astype("datetime64[D]")
+            array(['2009-05-01',        'NaT'], dtype='datetime64[D]')
+        """
+        dates = {text: _date(text, self.order) for text in _said(texts)}
+        if other := next((text for text, date in dates.items() if date is None), None):
+            example = next((text for text, date in dates.items() if date), _ORDERS[self.order])
+            raise ValueError(
+                f"{name}: expected dates of one kind such as {example!r}, got {other!r} in "
+                f"row {row(list(texts).index(other))}: write all as 2009-05-31, or make it missing"
+            )
+        if len({date.tzinfo is None for date in dates.values() if date}) > 1:
+            raise ValueError(f"{name}: expected all dates or none with a time zone, got both")
+        for text, date in dates.items():
+            if date and date.tzinfo:  # which NumPy does not know
+                dates[text] = date.astimezone(datetime.UTC).replace(tzinfo=None)
+        return np.array([dates.get(text) for text in texts], "datetime64[us]")
+
+
+def find_dates(texts: Sequence[str], name: str) -> Dates | None:
+    """How texts that are dates are written; ``None`` where they are no dates.
+
+    ``2009-05-01`` (``/`` too, without a day too), ``1.5.2009``, and ``5/1/2009`` where some text
+    says which is the month; each with a time of day or none.
+
+    Args:
+        texts: Distinct texts.
+        name: What error messages call their column.
+
+    Raises:
+        ValueError: Dates that can be read in two ways.
+
+    Example:
+        >>> find_dates(["1.5.2009", "12.4.2009"], "day")
+        Dates(order='dmY')
+    """
+    cells = _said(texts)
+    if not any(map(_DATE.fullmatch, map(str.strip, cells[:10]))):
+        return None
+    read = {order: {x: date for x in cells if (date := _date(x, order))} for order in _ORDERS}
+    if 10 * len({text for dates in read.values() for text in dates}) < 9 * len(cells):
+        return None
+    days, months = read["dmY"], read["mdY"]
+    if len(days) == len(months) == len(cells) and days != months:
+        differ = [text for text in cells if days[text] != months[text]]
+        raise ValueError(
+            f"{name}: expected dates that can be read in one way, got {differ[0]!r} and "
+            f"{differ[-1]!r}, with the day or the month first: write them as 2009-05-31"
+        )
+    return Dates(max(_ORDERS, key=lambda order: len(read[order])))
+
+
+def _date(text: str, order: str) -> datetime.datetime | None:
+    """The date of a text whose year, month and day stand in this order, if it is one."""
+    if (found := _DATE.fullmatch(text.strip())) is None:
+        return None
+    parts = dict(zip(order, (found["first"], found["second"], found["third"]), strict=True))
+    year, month, day = parts["Y"] or "", parts["m"], parts["d"] or "1"
+    dotted = found["mark"] == "." and (order == "mdY" or found["third"] is None)
+    if dotted or len(year) != 4 or max(len(month), len(day)) > 2:
+        return None
+    hour = int(found["hour"] or 0)
+    if found["half"]:
+        if not 1 <= hour <= 12:
+            return None
+        hour = hour % 12 + 12 * (found["half"] in "Pp")
+    clock = f"{hour:02}:{found['minute'] or '00'}{found['rest'] or ''}{found['zone'] or ''}"
+    try:
+        return datetime.datetime.fromisoformat(f"{year}-{month:0>2}-{day:0>2}T{clock}")
+    except ValueError:
+        return None
 
 
 class Written(NamedTuple):
@@ -50,6 +160,33 @@ class Written(NamedTuple):
     group: str
     unit: str
     example: str
+
+    def read(self, texts: Sequence[str], name: str, row: Callable[[int], int] = int) -> np.ndarray:
+        """Distinct texts of a column as numbers, NaN where they are missing.
+
+        Percent are left as they stand: ``12,5 %`` is 12.5. The arguments are those of
+        :meth:`Dates.read`.
+
+        Raises:
+            ValueError: A text that is no such number.
+
+        Example:
+            >>> Written(",", ".", "", "").read(["(1.200)", "-"], "pay")
+            array([-1200.,    nan])
+        """
+        values = np.full(len(texts), np.nan)
+        for i, text in enumerate(texts):
+            if text.strip().casefold() in WORDS_FOR_MISSING:
+                continue
+            one = _parts(text)
+            if one is None or one.unit not in ("", self.unit) or not _fits(one.body, *self[:2]):
+                raise ValueError(
+                    f"{name}: expected numbers such as {self.example!r}, got {text!r} in row "
+                    f"{row(i)}"
+                )
+            number = float(one.body.replace(self.group, "").replace(self.point, "."))
+            values[i] = -number if one.negative else number
+        return values
 
 
 class _Parts(NamedTuple):
@@ -78,8 +215,8 @@ def find_written(texts: Sequence[str]) -> tuple[Written | None, str | None, str]
         >>> find_written(["1,234", "5"])[1]
         '1,234'
     """
-    said = [text for text in texts if text.strip().casefold() not in WORDS_FOR_MISSING]
-    if not said or not any(map(_parts, said[:10])):
+    said = _said(texts)
+    if not any(map(_parts, said[:10])):
         return None, None, ""
     parts = {text: found for text in said if (found := _parts(text))}
     units = Counter(one.unit for one in parts.values() if one.unit)
@@ -96,11 +233,11 @@ def find_written(texts: Sequence[str]) -> tuple[Written | None, str | None, str]
     example = max(fitting[best[0]], key=lambda text: (parts[text].marked, len(text)))
     fits = set(fitting[best[0]])
     if odd := next((text for text in said if text not in fits), None):
-        if not unit and odd not in parts and all(map(is_plain, fitting[best[0]])):
+        if not unit and odd not in parts and all(map(is_plain, fits)):
             return None, None, ""  # codes, such as 250.1 and V57
         return None, odd, f"it is not written as the others are, {example!r}{_ODD}"
     bodies = [one.body for one in alike.values()]
-    if len({way[0] for way in best}) > 1 and any(re.search("[.,]", body) for body in bodies):
+    if len({point for point, _ in best}) > 1 and any(re.search("[.,]", body) for body in bodies):
         way = _settled(bodies, money)
         if way is None:
             odd = next(text for text in said if re.search(r"\d[.,]\d{3}$", alike[text].body))
@@ -110,7 +247,7 @@ def find_written(texts: Sequence[str]) -> tuple[Written | None, str | None, str]
     return Written(*used[0], unit, example), None, ""
 
 
-def in_words(ways: Mapping[str, Written | None]) -> str:
+def in_words(ways: Mapping[str, Dates | Written | None]) -> str:
     """How columns were read as numbers, for the line about the observations.
 
     Example:
@@ -118,9 +255,9 @@ def in_words(ways: Mapping[str, Written | None]) -> str:
         "; read pay '1.234,50 €' as 1234.5"
     """
     shown = [
-        f"{name} {way.example!r} as {numbers_of([way.example], way)[0][0]:.15g}"
+        f"{name} {way.example!r} as {way.read([way.example], name)[0]:.15g}"
         for name, way in ways.items()
-        if way is not None
+        if isinstance(way, Written)
     ]
     return f"; read {', '.join(shown)}" if shown else ""
 
@@ -128,27 +265,6 @@ def in_words(ways: Mapping[str, Written | None]) -> str:
 def is_plain(text: str) -> bool:
     """Whether a text is a number as Python writes it."""
     return re.fullmatch(r"[-+]?(\d+\.?\d*|\.\d+)", text.strip()) is not None
-
-
-def numbers_of(texts: Sequence[str], way: Written) -> tuple[np.ndarray, str | None]:
-    """The numbers of distinct texts, NaN where they are missing, and a text that is none.
-
-    Percent are left as they stand: ``12,5 %`` is 12.5.
-
-    Example:
-        >>> numbers_of(["(1.200)", "-"], Written(",", ".", "", ""))
-        (array([-1200.,    nan]), None)
-    """
-    values = np.full(len(texts), np.nan)
-    for i, text in enumerate(texts):
-        if text.strip().casefold() in WORDS_FOR_MISSING:
-            continue
-        one = _parts(text)
-        if one is None or one.unit not in ("", way.unit) or not _fits(one.body, *way[:2]):
-            return values, text
-        number = float(one.body.replace(way.group, "").replace(way.point, "."))
-        values[i] = -number if one.negative else number
-    return values, None
 
 
 def _parts(text: str) -> _Parts | None:
