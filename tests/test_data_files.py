@@ -16,13 +16,14 @@ from jgram.data import (
     Reading,
     check_observations,
     count_files,
+    delimited,
     encode_labels,
     encodings,
     read_cells,
     read_columns,
 )
 from jgram.data.columns import read
-from jgram.data.files import told
+from jgram.data.files import read_files, told
 from tests.refusals import refused
 
 
@@ -121,6 +122,15 @@ def test_no_record_is_lost_to_a_stray_quote(tmp_path, cells, words, name):
     else:
         message = refused(read)
         assert [word for word in [str(path), *words] if word not in message] == [], message
+
+
+def test_blank_rows_are_no_records_but_count_as_rows(write, monkeypatch):
+    monkeypatch.setattr(delimited, "_ROWS", 2)
+    content = "\na,b\nx,1\n\ny,2\nz,3\n\n\nu,4\n"
+    found = read_files(write(content), Reading())
+    assert (found["a"].tolist(), found.rows.tolist()) == (["x", "y", "z", "u"], [1, 3, 4, 7])
+    assert read_cells(write(content), [7, 3]) == {"a": ["u", "y"], "b": ["4", "2"]}
+    assert "row 10 (line 10)" in refused(read_columns, write(content + 'v,"w" 5\n'))
 
 
 def test_a_single_column_needs_no_separator(write):

@@ -59,7 +59,7 @@ class Input:
         return replace(self, file=file, encoding=None, sheet=None)
 
     @property
-    def how(self) -> dict[str, str | None]:
+    def how(self) -> dict[str, Any]:
         """How its files are opened."""
         return {"separator": self.separator, "encoding": self.encoding, "sheet": self.sheet}
 

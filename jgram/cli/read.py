@@ -1,9 +1,10 @@
 """From a file to columns ready to be judged; imports JAX, so commands import it when they run."""
 
 import atexit
+import itertools
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
@@ -22,11 +23,10 @@ from jgram.data import (
     drop_missing,
     list_files,
     quantile_bins,
-    read_columns,
 )
 from jgram.data.columns import Column, read, time_keys
 from jgram.data.counting import quantile_edges
-from jgram.data.files import FIRST_ROW, batches, opened, parsed, readable, told
+from jgram.data.files import FIRST_ROW, batches, opened, parsed, read_files, readable, told
 from jgram.data.table import ColumnKind
 from jgram.data.written import Written
 
@@ -70,7 +70,7 @@ class Beside(NamedTuple):
     whole: str | None = None
 
 
-NOTHING = Beside()
+NOTHING, PLAIN, _NO_ROWS = Beside(), Observed(), np.zeros(0, int)
 
 
 class Prepared(NamedTuple):
@@ -93,45 +93,51 @@ class Prepared(NamedTuple):
     reading: Reading | None = None
 
 
-def read_raw(source: Input, names: Sequence[str], **marks: str | None) -> dict[str, Column]:
+def read_raw(source: Input, names: Sequence[str]) -> dict[str, Column]:
     """Columns as they stand in the file, their rows numbered as a spreadsheet does.
 
     Args:
         source: The file and how to read it.
         names: Of the columns.
-        marks: Of numbers: ``thousands``, ``decimal``.
     """
-    return _read_said(source, names, **marks)[0]
+    return _read_said(source, _reading(source, names))[0]
 
 
-def _read_said(
-    source: Input, names: Sequence[str], **marks: str | None
-) -> tuple[dict[str, Column], list[str]]:
+def _reading(source: Input, names: Sequence[str] | None, observed: Observed = PLAIN) -> Reading:
+    """How files of any size are read."""
+    return Reading(
+        None if names is None else tuple(names),
+        thousands=observed.thousands,
+        decimal=observed.decimal,
+        missing_values=tuple(source.missing_value or ()),
+        drop=source.missing == "drop",
+        **source.how,
+    )
+
+
+def _read_said(source: Input, reading: Reading) -> tuple[dict[str, Column], list[str]]:
     """The columns, and what was found of their files and may be meant otherwise."""
-    reading = Reading(encoding=source.encoding, sheet=source.sheet, separator=source.separator)
     files, reading, _ = opened(source.file, reading)
-    missing = source.missing_value or ()
-    how = {**source.how, "separator": reading.separator}  # found once
-    columns = read_columns(files, names, missing_values=missing, **how, **marks)
-    found = {name: _numbered(read(data, name)) for name, data in columns.items()}
-    return found, told(files, reading)
+    found = read_files(files, reading)
+    columns = {name: _numbered(read(x, name), found.rows) for name, x in found.items()}
+    return columns, told(files, reading)
 
 
-def _numbered(one: Column) -> Column:
-    return replace(one, rows=np.arange(FIRST_ROW, FIRST_ROW + len(one)))
+def _numbered(one: Column, rows: np.ndarray) -> Column:
+    return replace(one, rows=rows[: len(one)] + FIRST_ROW)
 
 
-def first_columns(source: Input) -> dict[str, Column]:
-    """The first records of all columns that can be read, of the first file."""
-    missing = tuple(source.missing_value or ())
-    reading = Reading(missing_values=missing, separator=source.separator)
-    reading = replace(reading, encoding=source.encoding, sheet=source.sheet)
-    files, reading, text = opened(source.file, reading)
-    found = {}
-    for name, cells in next(batches(files[0], reading), {}).items():
-        with suppress(ValueError):  # structs and the like
-            values = parsed(cells, name, reading) if text else cells
-            found[name] = _numbered(read(values, name))
+def first_columns(
+    source: Input, names: Sequence[str] | None = None, observed: Observed = PLAIN
+) -> dict[str, Column]:
+    """The first records of columns, of all that can be read by default, of the first file."""
+    files, reading, text = opened(source.file, _reading(source, names, observed))
+    found: dict[str, Column] = {}
+    for first in itertools.islice(batches(files[0], reading), 1):
+        for name, cells in first.items():
+            with suppress(ValueError) if names is None else nullcontext():  # structs and the like
+                values = parsed(cells, name, reading) if text else cells
+                found[name] = _numbered(read(values, name), first.rows)
     return found
 
 
@@ -153,12 +159,10 @@ def read_for_judging(
             "time, got none"
         )
     about = {"file": str(source.file), "observations": observed.columns, "seed": inference.seed}
-    asked = (source, observed, reports, inference, engine, progress, gold)
-    bound = None if whole or by else _streamed(*asked)
-    if bound is not None:
-        notes = ["records stay in the files, which are read again in every pass"]
-        options = {"confidence": inference.confidence}
-        return Given(bound, None, None, options, {**about, "notes": notes}, {}, np.arange(0))
+    if not (whole or by or order or inference.group or length) and _stays(source, observed, engine):
+        about["notes"] = ["records stay in the files, which are read again in every pass"]
+        bound = _bound(source, observed, reports, inference, engine, progress, gold)
+        return Given(bound, None, None, {"confidence": inference.confidence}, about, {}, _NO_ROWS)
     others = [name for name in (inference.weight, inference.group, gold, *by) if name]
     whole = "--gold" if gold else whole or (None if observed.columns else "no --observation")
     columns, rows, notes, _, counted, _ = read_records(
@@ -166,34 +170,49 @@ def read_for_judging(
     )
     labels = {name: columns[name] for name in reports}
     weights = columns[inference.weight] if inference.weight else None
-    if counted is not None:
-        frequencies = weights
+    if counted is not None and weights is not None:
+        frequencies = check_observations(weights, name=inference.weight or "", kind="numeric")
+        weights = counted.counts * frequencies.values
+    elif counted is not None:
         weights = counted.counts
-        if frequencies is not None:
-            name = inference.weight or ""
-            weights = weights * check_observations(frequencies, name=name, kind="numeric").values
     options = {
-        "classes": listed(source.classes, labels[reports[0]]),
-        "missing": source.missing,
-        "abstain": _as_label(source.abstain, labels[reports[0]]),
-        "merge": merge_of(source.merge),
+        **_asked(source, observed, labels[reports[0]]),
         "groups": columns[inference.group] if inference.group else None,
         "confidence": inference.confidence,
         "weights": weights,
         "report_kind": observed.report_kind,
-        "kinds": kinds_of(observed.kind),
-        "scale": observed.scale,
         "block_length": length if length or order else 1,
         "by": {name: columns[name] for name in by} or None,
         **({"gold": columns[gold]} if gold else {}),
     }
     kernel = kernel_of(observed.kernel, observed.bandwidth) if counted is None else "delta"
     observations = {name: columns[name] for name in observed.columns} or None
-    about = {**about, "notes": notes}
-    return Given(labels, observations, kernel, options, about, columns, rows)
+    return Given(labels, observations, kernel, options, {**about, "notes": notes}, columns, rows)
 
 
-def _streamed(
+def _asked(source: Input, observed: Observed, labels: Any) -> dict[str, Any]:
+    """How labels and observations are read, as fields of :class:`Intake`."""
+    return {
+        "classes": listed(source.classes, labels),
+        "missing": source.missing,
+        "abstain": (listed(source.abstain, labels) or [None])[0],
+        "merge": merge_of(source.merge),
+        "kinds": kinds_of(observed.kind),
+        "scale": observed.scale,
+    }
+
+
+def _stays(source: Input, observed: Observed, engine: Engine) -> bool:
+    """Whether records stay in files: large ones, with numbers among the observations."""
+    plain = replace(observed, kind=None, scale="rank")
+    if not observed.columns or observed.kernel or observed.binned or _takes_records(plain):
+        return False
+    if str(source.file) == "-" or not (engine.told or is_large(source.file)):
+        return False  # standard input can be read once
+    return any(one.measured for one in first_columns(source, observed.columns, observed).values())
+
+
+def _bound(
     source: Input,
     observed: Observed,
     reports: Sequence[str],
@@ -202,36 +221,13 @@ def _streamed(
     progress: Callable[[int, int], None],
     gold: str | None,
 ) -> Any:
-    """Large files with numbers among the observations, bound; ``None`` where they are read whole,
-    or counted."""
-    plain = replace(observed, kind=None, scale="rank")
-    ordered = inference.order or inference.group or inference.block_length
-    if not observed.columns or ordered or observed.binned or _takes_records(plain):
-        return None
-    if str(source.file) == "-":  # it can be read once
-        return None
-    if observed.kernel or not (engine.told or is_large(source.file)):
-        return None
-    reading = _reading(source, observed, (*reports, *observed.columns))
-    files, reading, _ = opened(source.file, reading)
-    first = _first(files[0], reading)
-    if not any(first[name].measured for name in observed.columns if name in first):
-        return None
-    labels = first[reports[0]]
-    intake = Intake(
-        classes=listed(source.classes, labels),
-        missing=source.missing,
-        abstain=_as_label(source.abstain, labels),
-        kinds=kinds_of(observed.kind),
-        scale=observed.scale,
-        weights=inference.weight,
-        merge=merge_of(source.merge),
-    )
+    labels = first_columns(source, reports, observed)[reports[0]]
+    intake = Intake(weights=inference.weight, **_asked(source, observed, labels))
     held = ExitStack()  # the passes are made when the reports are judged
     atexit.register(held.close)
-    how = {"map": held.enter_context(_mapped(engine)), "checkpoint": engine.checkpoint}
-    about: Any = {"gold": gold, "reading": reading, "progress": progress, **how}
-    return bind_files(files, reports, observed.columns, intake, **about)
+    how: Any = {"map": held.enter_context(_mapped(engine)), "checkpoint": engine.checkpoint}
+    how |= {"gold": gold, "reading": _reading(source, None, observed), "progress": progress}
+    return bind_files(source.file, reports, observed.columns, intake, **how)
 
 
 def ranked(given: Given, seed: int, weigh: str = "classes") -> Any:
@@ -279,13 +275,13 @@ def read_records(
             f"{asked}: expected no --checkpoint and no --scheduler, which serve to count distinct "
             f"records: {asked} takes the records themselves"
         )
-    wanted = tuple(dict.fromkeys([*named, *others]))
+    reading = _reading(source, tuple(dict.fromkeys([*named, *others])), observed)
     if not asked and (engine.told or is_large(source.file)):
-        found = _read_counted(source, observed, reports, wanted, engine, progress)
+        found = _read_counted(source, observed, reports, reading, engine, progress)
         if found is not None:
             return found
-    keep = whole == "--gold"  # the library drops records, but not those without gold
-    return _read_whole(source, observed, wanted, order, others, keep=keep)
+    drop = reading.drop and whole != "--gold"  # the library drops records without a label
+    return _read_whole(source, observed, replace(reading, drop=drop), order, others)
 
 
 def is_large(source: Path) -> bool:
@@ -299,9 +295,7 @@ def is_large(source: Path) -> bool:
                 records += parquet.read_metadata(path).num_rows
         else:
             size += path.stat().st_size
-        if size > LARGE_BYTES or records > LARGE_RECORDS:
-            return True
-    return False
+    return size > LARGE_BYTES or records > LARGE_RECORDS
 
 
 def _takes_records(observed: Observed) -> str | None:
@@ -321,60 +315,44 @@ def _read_counted(
     source: Input,
     observed: Observed,
     reports: Sequence[str],
-    wanted: tuple[str, ...],
+    reading: Reading,
     engine: Engine,
     progress: Callable[[int, int], None],
 ) -> Prepared | None:
     """Distinct records with counts; ``None`` where the observations are no categories."""
-    reading = _reading(source, observed, wanted)
-    files, reading, _ = opened(source.file, reading)
     if not observed.binned and observed.kernel is None:
-        first = _first(files[0], replace(reading, names=tuple(observed.columns)))
+        first = first_columns(source, observed.columns, observed)
         if any(one.measured for one in first.values()):
             return None
-    with _mapped(engine) as map_files:
-        reading, notes = _with_bins(files, reading, observed, reports, map_files)
-        counted = count_files(
-            files, reading, map=map_files, checkpoint=engine.checkpoint, progress=progress
-        )
-    notes = [*told(files, reading), *notes]
+    files, reading, _ = opened(source.file, reading)
+    bins = dict.fromkeys(reports, observed.bins)
+    bins |= dict.fromkeys(observed.columns, observed.observation_bins or observed.bins)
+    bins = {name: number for name, number in bins.items() if number}
+    with _mapped(engine) as mapped:
+        edges, size = quantile_edges(files, bins, reading, map=mapped) if bins else ({}, 0)
+        if bins and not edges:
+            raise ValueError(_NOTHING_TO_CUT)
+        reading, kept = replace(reading, edges=edges), engine.checkpoint
+        counted = count_files(files, reading, map=mapped, checkpoint=kept, progress=progress)
     total = counted.num_records + counted.dropped
-    if counted.dropped:
-        notes.insert(0, f"dropped {counted.dropped} of {total} records that lack a value")
+    lost = f"dropped {counted.dropped} of {total} records that lack a value"
+    notes = [*([lost] if counted.dropped else []), *told(files, reading)]
+    notes += [
+        f"{name}: {bins[name]} bins, cut at {', '.join(f'{edge:g}' for edge in cuts)}, "
+        f"quantiles of {size} records drawn with seed 0"
+        for name, cuts in edges.items()
+    ]
     columns: dict[str, Any] = counted.table()
     observations = {name: columns[name] for name in observed.columns}
-    for name in set(observations) & set(reading.edges):
+    for name in set(observations) & set(edges):
         columns[name] = observations[name] = observations[name].astype(str).astype(object)
-    gaps = any(value is None for values in observations.values() for value in values)
-    if gaps or (
-        observed.kernel is None and categories(observations, float(counted.num_records)) is None
-    ):
+    if any(value is None for values in observations.values() for value in values):
         return None
-    size = f"{len(files)} files" if len(files) > 1 else "the file"
-    notes.append(f"{len(counted.counts)} distinct records counted in {size}")
-    return Prepared(columns, np.zeros(0, int), notes, total, counted, reading)
-
-
-def _reading(source: Input, observed: Observed, names: tuple[str, ...]) -> Reading:
-    """How files of any size are read."""
-    return Reading(
-        names,
-        source.separator,
-        observed.thousands,
-        observed.decimal,
-        tuple(source.missing_value or ()),
-        drop=source.missing == "drop",
-        encoding=source.encoding,
-        sheet=source.sheet,
-    )
-
-
-def _first(file: Any, reading: Reading) -> dict[str, Column]:
-    """Columns of the first records of a file."""
-    return {
-        name: read(parsed(values, name, reading) if isinstance(values, list) else values, name)
-        for name, values in next(batches(file, reading), {}).items()
-    }
+    if observed.kernel is None and categories(observations, float(counted.num_records)) is None:
+        return None
+    where = f"{len(files)} files" if len(files) > 1 else "the file"
+    notes.append(f"{len(counted.counts)} distinct records counted in {where}")
+    return Prepared(columns, _NO_ROWS, notes, total, counted, reading)
 
 
 @contextmanager
@@ -397,55 +375,23 @@ def _mapped(engine: Engine) -> Iterator[Callable[..., Any]]:
         yield client.map
 
 
-def _with_bins(
-    files: Sequence[Path],
-    reading: Reading,
-    observed: Observed,
-    reports: Sequence[str],
-    map_files: Callable[..., Any],
-) -> tuple[Reading, list[str]]:
-    """Numbers to put into bins, cut at quantiles of a sample of all records."""
-    wanted = dict.fromkeys(reports, observed.bins)
-    wanted |= dict.fromkeys(observed.columns, observed.observation_bins or observed.bins)
-    bins = {name: number for name, number in wanted.items() if number}
-    if not bins:
-        return reading, []
-    edges, size = quantile_edges(files, bins, reading, map=map_files)
-    if not edges:
-        raise ValueError(_NOTHING_TO_CUT)
-    notes = [
-        f"{name}: {bins[name]} bins, cut at {', '.join(f'{edge:g}' for edge in cuts)}, "
-        f"quantiles of {size} records drawn with seed 0"
-        for name, cuts in edges.items()
-    ]
-    return replace(reading, edges=edges), notes
-
-
 def _read_whole(
-    source: Input,
-    observed: Observed,
-    wanted: Sequence[str],
-    order: str | None,
-    others: Sequence[str],
-    *,
-    keep: bool = False,
+    source: Input, observed: Observed, reading: Reading, order: str | None, others: Sequence[str]
 ) -> Prepared:
     """Records, in the order of a column if one is named."""
     from jgram.kernels import takes
 
-    columns, said = _read_said(
-        source,
-        [*wanted, *([order] if order and order not in wanted else [])],
-        thousands=observed.thousands,
-        decimal=observed.decimal,
-    )
+    wanted = reading.names or ()
+    names = tuple(dict.fromkeys([*wanted, *([order] if order else [])]))
+    columns, said = _read_said(source, replace(reading, names=names))
     if order is not None:
-        columns = _ordered(columns, order, keep=order in wanted)
+        places = np.argsort(time_keys(columns[order]), kind="stable")
+        columns = {name: columns[name].take(places) for name in wanted}
     takes_numbers = observed.kernel is not None and takes(observed.kernel) != "categorical"
     found = prepare(
         columns,
         observed.columns,
-        drop=source.missing == "drop" and not keep,
+        drop=reading.drop,
         others=others,
         changes=observed.difference,
         bins=observed.bins,
@@ -476,36 +422,36 @@ def prepare(
         observation_bins: Quantile bins for numeric observations.
     """
     size, notes = check_aligned(columns), []
-    prepared, rows = {name: read(data, name) for name, data in columns.items()}, np.arange(size)
-    if drop:
-        prepared, rows = drop_missing(prepared)
-        if len(rows) < size:
-            notes.append(f"dropped {size - len(rows)} of {size} records that lack a value")
-            if changes:
-                raise ValueError(
-                    f"{size - len(rows)} records lack a value, and changes cannot be taken across "
-                    "them: fill them in, or leave out --difference"
-                )
+    prepared = {name: read(data, name) for name, data in columns.items()}
+    prepared, kept = drop_missing(prepared) if drop else (prepared, range(size))
+    if lost := size - len(kept):
+        notes.append(f"dropped {lost} of {size} records that lack a value")
+    if lost and changes:
+        raise ValueError(
+            f"{lost} records lack a value, and changes cannot be taken across them: fill them in, "
+            "or leave out --difference"
+        )
     for name, data in prepared.items():
         wanted = observation_bins if name in observations else bins
         if (wanted or changes) and name not in others and isinstance(data.writing[0], Written):
             data = data.plain
         numeric = name not in others and data.values.dtype.kind in "iuf"
+        later = data.take(np.arange(1, len(data))) if changes else data
         if changes and numeric:
-            rows_left = rows[1:] + FIRST_ROW
-            data = replace(read(difference(data, name=name), name), rows=rows_left)
-        elif changes:
-            data = data.take(np.arange(1, len(data)))
+            data = replace(read(difference(data, name=name), name), rows=later.rows)
+        else:
+            data = later
         if wanted and numeric:
             binned = quantile_bins(data, wanted, name=name)
             edges = ", ".join(f"{edge:g}" for edge in binned.edges)
             notes.append(f"{name}: {wanted} bins, cut at {edges}")
             codes = binned.codes.astype(str) if name in observations else binned.codes
-            data = replace(read(codes, name), rows=data.rows)
+            data = replace(read(codes, name), rows=later.rows)
         prepared[name] = data
     if (bins or observation_bins) and not any("bins" in note for note in notes):
         raise ValueError(_NOTHING_TO_CUT)
-    return Prepared(prepared, rows[1:] if changes else rows, notes, size)
+    rows = next(iter(prepared.values())).rows
+    return Prepared(prepared, _NO_ROWS if rows is None else rows - FIRST_ROW, notes, size)
 
 
 def kernel_of(name: str | None, bandwidth: float | None) -> Any:
@@ -532,10 +478,10 @@ def merge_of(given: str | None) -> Any:
         if isinstance(found, Mapping):
             return found
         raise ValueError(f"{path}: expected an object of names by name, got {type(found).__name__}")
-    pair = [read(cells, name) for name, cells in read_columns(path, ["from", "to"]).items()]
-    for one in pair:
-        _numbered(one).refuse_missing("names")
-    return dict(zip(*(map(str, one.values.tolist()) for one in pair), strict=True))
+    pair, _ = _read_said(Input(file=path), Reading(("from", "to")))
+    for one in pair.values():
+        one.refuse_missing("names")
+    return dict(zip(*(map(str, one.values.tolist()) for one in pair.values()), strict=True))
 
 
 def kinds_of(given: Sequence[str] | None) -> dict[str, Any] | None:
@@ -547,12 +493,6 @@ def kinds_of(given: Sequence[str] | None) -> dict[str, Any] | None:
                 f"--kind: expected COLUMN=number, =category, =text or =ignore, got {name or kind!r}"
             )
     return {name: kind for name, _, kind in pairs} or None
-
-
-def _as_label(text: str | None, labels: Any) -> Any:
-    """A label of the command line, as a number where the column holds numbers."""
-    found = listed(text, labels)
-    return None if found is None else found[0]
 
 
 def listed(classes: str | None, labels: Any) -> list[Any] | None:
@@ -568,9 +508,3 @@ def listed(classes: str | None, labels: Any) -> list[Any] | None:
         raise ValueError(
             f"--classes: expected whole numbers as in the file, got {classes}"
         ) from None
-
-
-def _ordered(columns: Mapping[str, Column], by: str, *, keep: bool) -> dict[str, Column]:
-    """All columns in the order of one of them, which goes unless it is used otherwise."""
-    order = np.argsort(time_keys(columns[by]), kind="stable")
-    return {name: data.take(order) for name, data in columns.items() if keep or name != by}

@@ -79,7 +79,7 @@ class Reading:
     separator: str | None = None
     thousands: str | None = None
     decimal: str | None = None
-    missing_values: tuple[str, ...] = ()
+    missing_values: Sequence[str] = ()
     edges: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     drop: bool = False
     encoding: str | None = None
@@ -152,9 +152,7 @@ def read_files(source: str | Path | Sequence[Path], reading: Reading) -> Batch:
     return found
 
 
-def read_cells(
-    source: str | Path, rows: Sequence[int] | None = None, **how: str | None
-) -> dict[str, Any]:
+def read_cells(source: str | Path, rows: Sequence[int] | None = None, **how: Any) -> dict[str, Any]:
     """Every column as it stands in the files, to be shown and never computed with.
 
     Args:
@@ -192,7 +190,7 @@ def read_cells(
     return {name: [given[place] for place in places] for name, given in cells.items()}
 
 
-def column_names(source: str | Path, **how: str | None) -> list[str]:
+def column_names(source: str | Path, **how: Any) -> list[str]:
     """The names of the columns, from the first records of the first file.
 
     Args:
