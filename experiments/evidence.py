@@ -31,7 +31,8 @@ from experiments.figures import finish, panels, save
 from experiments.verdicts import verdict
 from jgram.evidence import OBSERVATIONS, OTHERS
 from jgram.gold import accuracies
-from jgram.report import Ranking, rank_reports
+from jgram.ranking import Ranking
+from jgram.report import rank_reports
 
 PANELS = ("emotion", "ibc", "implicit_hate", "persuasion", "reddit_humor", "wiki_politeness")
 PEOPLE = {

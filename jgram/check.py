@@ -24,7 +24,7 @@ from jgram.data.columns import did_you_mean
 from jgram.display import Field, Line, Shown, Table, View
 from jgram.drift import Drift
 from jgram.plots import MARK, SOFT, WORSE, series_figure, shares_figure
-from jgram.report import Ranking
+from jgram.ranking import Ranking
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

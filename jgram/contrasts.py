@@ -110,6 +110,13 @@ def stacked(each: Sequence[Payoffs]) -> Any:
     return jax.tree.map(lambda *leaves: np.stack(leaves), *each)
 
 
+def records_of(paid: Payoffs, pick: Any) -> Any:
+    """Payoffs of other records, on the host: ``pick`` of every array with an entry a record."""
+    each = ("values", "differences", "weights", "sureness", "gains", "by_records")
+    held = {name: getattr(paid, name) for name in each}
+    return paid._replace(**{name: pick(part) for name, part in held.items() if part is not None})
+
+
 def sampled_covariance(
     values: Any, means: Any, weights: Any, groups: Any = None
 ) -> Float[np.ndarray, "p k k"]:

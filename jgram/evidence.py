@@ -40,7 +40,14 @@ import numpy as np
 from jgram.annotators.posterior import fit, majority
 from jgram.arrays import Bool, Float, Int, Num, float64, labelled
 from jgram.comparisons import ESTIMABLE, mean_covariance
-from jgram.contrasts import Payoffs, one_pair, payoffs, sampled_covariance, stacked
+from jgram.contrasts import (
+    Payoffs,
+    one_pair,
+    payoffs,
+    records_of,
+    sampled_covariance,
+    stacked,
+)
 from jgram.counted import representatives
 from jgram.kernels import Delta, Linear
 from jgram.observed import Features, Observed, observe
@@ -124,49 +131,64 @@ def by_others(
             f"expected {FEWEST_REPORTS} reports or more to judge them by one another, got {k}: "
             "observe something that depends on the truth (y=, --observation), or add a report"
         )
-    w, place, kept = np.ones(n) if weights is None else np.asarray(weights, float), None, labels
+    w = np.ones(n) if weights is None else np.asarray(weights, float)
     if labels.ndim == 3:
         return _by_other_numbers(labels, w, groups)
-    folded = w
-    if groups is None:
+    kept, folded, place = labels, w, slice(None)
+    if groups is None:  # records that all reports label alike are one, that many times
         first, place = representatives(list(labels), [num_classes] * k)
         kept, folded = labels[:, first], np.bincount(place, w)
-    size = kept.shape[1]
-    padding = padded_length(size) - size
-    kept = np.pad(kept, [(0, 0), (0, padding)], constant_values=-1)
-    folded = np.pad(folded, (0, padding))
-    if groups is not None:
-        groups = padded_groups(groups, padding)
-    chosen = np.stack(np.triu_indices(k, 1), axis=1)
+    padding = padded_length(len(folded)) - len(folded)
+    padded = np.pad(kept, [(0, 0), (0, padding)], constant_values=-1)
+    same, chosen = copies(labels, w), _pairs_of(k)
     with float64():
-        said = _channels(jnp.asarray(kept), jnp.asarray(folded), num_classes)
-        same = copies(labels, w)
-        found = [
-            payoffs(Features(_without(said, same[pair].any(axis=0)), Linear()), kept[pair],
-                    num_classes=num_classes, weights=folded, groups=groups)
-            for pair in chosen
-        ]  # fmt: skip
-        alone = [_without(said, one) for one in same]
-    found, alone = jax.device_get((found, alone))
-    pairs = stacked(found)
-    rows = slice(0, size) if place is None else place
-    both = (labels[chosen] >= 0).all(axis=1)
-    pairs = pairs._replace(
-        values=pairs.values[..., rows],
-        differences=pairs.differences[:, rows],
-        weights=np.where(both, w, 0.0),
-        by_records=pairs.by_records[..., rows],
-        sureness=None,
-        gains=None,
+        said = _channels(
+            jnp.asarray(padded), jnp.asarray(np.pad(folded, (0, padding))), num_classes
+        )
+        without = [
+            np.asarray(_without(said, left))[: len(folded)]
+            for left in [*(same[pair].any(axis=0) for pair in chosen), *same]
+        ]
+    found = stacked(
+        [
+            _paid(Features(jnp.asarray(y), Linear()), kept[pair], folded, groups, num_classes)
+            for y, pair in zip(without, chosen, strict=False)
+        ]
     )
-    return pairs, np.stack(alone)[:, rows]
+    found = records_of(_not_observed(found), lambda part: part[..., place])
+    both = (labels[chosen] >= 0).all(axis=1)
+    alone = np.stack(without[len(chosen) :])[:, place]
+    return found._replace(weights=np.where(both, w, 0.0)), alone
+
+
+def _pairs_of(k: int) -> Int[np.ndarray, "p 2"]:
+    """Every pair of ``k`` reports."""
+    return np.stack(np.triu_indices(k, 1), axis=1)
+
+
+def _not_observed(paid: Payoffs) -> Payoffs:
+    """Payoffs without what is asked of observations alone."""
+    return paid._replace(sureness=None, gains=None)
+
+
+def _paid(observed: Any, reports: np.ndarray, weights: np.ndarray, groups: Any, d: Any) -> Any:
+    """Payoffs of reports on the host, padded to few distinct shapes."""
+    size = observed.size
+    padding = padded_length(size) - size
+    groups = None if groups is None else padded_groups(groups, padding)
+    more = [(0, padding) if axis == 1 else (0, 0) for axis in range(reports.ndim)]
+    with float64():
+        reports = np.pad(reports, more, constant_values=-1 if reports.ndim == 2 else 0)
+        weights = np.pad(weights, (0, padding))
+        found = payoffs(observed.padded(padding), reports, num_classes=d, weights=weights,
+                        groups=groups)  # fmt: skip
+    return records_of(jax.device_get(found), lambda part: part[..., :size])
 
 
 def _by_other_numbers(
     z: np.ndarray, weights: np.ndarray, groups: Any
 ) -> tuple[Payoffs, np.ndarray]:
     """:func:`by_others` of numbers: ``y`` is the mean of the others, under the linear kernel."""
-    k = len(z)
     present: Any = z.any(axis=2)
     values = z[..., 1] - z[..., 0]
     cross = (weights * values) @ values.T
@@ -179,25 +201,19 @@ def _by_other_numbers(
         return (values[~left].sum(axis=0) / np.maximum(count, 1))[:, None], count > 0
 
     found = []
-    for pair in np.stack(np.triu_indices(k, 1), axis=1):
+    for pair in _pairs_of(len(z)):
         y, seen = mean(same[pair].any(axis=0))
-        found.append(_by(y, z[pair], weights * seen, groups))
-    pairs = stacked(found)._replace(sureness=None, gains=None, by_records=None)
+        observed = _numbers(y)
+        found.append(_paid(observed, z[pair], weights * seen, groups, None))
+    pairs = _not_observed(stacked(found))._replace(by_records=None)
     alone = [np.column_stack([np.ones(z.shape[1]), mean(one)[0]]) for one in same]
     return with_boldness(pairs, z, groups), np.stack(alone)
 
 
-def _by(y: np.ndarray, z: np.ndarray, weights: np.ndarray, groups: Any) -> Payoffs:
-    """Payoffs of numbers under the linear kernel of others."""
-    size = len(y)
-    padding = padded_length(size) - size
-    groups = None if groups is None else padded_groups(groups, padding)
+def _numbers(y: np.ndarray) -> Features:
+    """Numbers ``[n, m]`` as observations, in double precision."""
     with float64():
-        observed = Features(jnp.pad(jnp.asarray(y), [(0, padding), (0, 0)]), Linear())
-        z, weights = np.pad(z, [(0, 0), (0, padding), (0, 0)]), np.pad(weights, (0, padding))
-        found = jax.device_get(payoffs(observed, z, weights=weights, groups=groups))
-    each = ("values", "differences", "weights")
-    return found._replace(**{name: getattr(found, name)[..., :size] for name in each})
+        return Features(jnp.asarray(y), Linear())
 
 
 @partial(jax.jit, static_argnames="num_classes")
@@ -291,12 +307,10 @@ def by_gold(
     near = None if groups is None else np.unique(groups[rows], return_inverse=True)[1]
     with float64():
         observed = observed_gold(gold[rows], num_classes)
-        found = [
-            payoffs(observed, labels[pair][:, rows], num_classes=num_classes,
-                    weights=w[rows], groups=near)
-            for pair in np.stack(np.triu_indices(len(labels), 1), axis=1)
-        ]  # fmt: skip
-    part: Any = stacked(jax.device_get(found))
+    part = stacked(
+        [_paid(observed, labels[pair][:, rows], w[rows], near, num_classes)
+         for pair in _pairs_of(len(labels))]
+    )  # fmt: skip
     if gold.ndim > 1:
         part = with_boldness(part, labels[:, rows], near)
 
@@ -305,14 +319,7 @@ def by_gold(
         full[..., rows] = values
         return full
 
-    return part._replace(
-        values=whole(part.values),
-        differences=whole(part.differences),
-        weights=whole(part.weights),
-        by_records=whole(part.by_records),
-        sureness=None,
-        gains=None,
-    )
+    return records_of(_not_observed(part), whole)
 
 
 def rows_to_check(
@@ -376,7 +383,7 @@ def by_checks(
     """
     n, found = labels.shape[1], []
     w = np.ones(n) if weights is None else np.asarray(weights, float)
-    for pair in np.stack(np.triu_indices(len(labels), 1), axis=1):
+    for pair in _pairs_of(len(labels)):
         both, own = (labels[pair] >= 0).all(axis=0), labels[pair]
         apart = both & (own[0] != own[1])
         share = w @ apart / max(w @ both, 1e-300)
@@ -397,9 +404,7 @@ def by_checks(
 
 def observed_gold(gold: Num[np.ndarray, "m ..."], num_classes: int) -> Observed:
     """Gold as an observation: right labels ``[m]``, or right numbers ``[m, 2]``."""
-    if gold.ndim == 1:
-        return observe(Delta(num_classes), gold)
-    return Features(jnp.asarray(gold), Linear())
+    return observe(Delta(num_classes), gold) if gold.ndim == 1 else _numbers(gold)
 
 
 def contrast(paid: Payoffs) -> tuple[np.ndarray, np.ndarray]:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from jgram.display import Field, Line, Shown, Table, View
 from jgram.plots import intervals_figure
-from jgram.report import PairComparison, Ranking
+from jgram.ranking import PairComparison, Ranking
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -33,7 +33,8 @@ from jgram.kernels import (
 from jgram.noise import bootstrap, noise_floor
 from jgram.observed import observe
 from jgram.paper import guarantees, orderings
-from jgram.report import Ranking, ScoreReport, compare, rank_reports, score
+from jgram.ranking import Ranking, ScoreReport
+from jgram.report import compare, rank_reports, score
 from jgram.results import load, schema
 from jgram.scores import plugin_log_score, plugin_score
 from jgram.stratified import stratified_matching_score

@@ -23,7 +23,7 @@ from jgram.drift import Baseline, Drift
 from jgram.issues import CellIssues, ClassSummary, LabelIssues
 from jgram.payments import Payments
 from jgram.plan import Plan
-from jgram.report import PairComparison, Ranking, ScoreReport
+from jgram.ranking import PairComparison, Ranking, ScoreReport
 from jgram.sequential import SequentialRanking
 from jgram.slices import Slices
 

@@ -9,7 +9,7 @@ import sys
 import pytest
 from rich.cells import cell_len
 
-from jgram import report
+from jgram import ranking
 from jgram.cli import main
 from jgram.cli.outputs import (
     PAGES,
@@ -171,9 +171,9 @@ def test_a_folder_without_permission_is_refused(tmp_path, monkeypatch):
 
 
 def test_what_random_features_add_stands_beside_the_interval():
-    assert report._kept((0.75, 0.71, 0.8, None)) == "75% [71%, 80%]"
-    assert report._kept((0.75, 0.71, 0.8, 0.0042)) == "75% [71%, 80%], features ± 0.4%"
-    assert report._kept((1.0, 1.0, 1.0, 0.0042)) == "100%"
+    assert ranking._kept((0.75, 0.71, 0.8, None)) == "75% [71%, 80%]"
+    assert ranking._kept((0.75, 0.71, 0.8, 0.0042)) == "75% [71%, 80%], features ± 0.4%"
+    assert ranking._kept((1.0, 1.0, 1.0, 0.0042)) == "100%"
 
 
 # Outputs and inputs -------------------------------------------------------------------------

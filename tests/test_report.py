@@ -17,6 +17,7 @@ import pytest
 import jgram
 from jgram import arrays, contrasts, kernels, scores, uncertainty
 from jgram.data import prepare_table, to_data, to_json
+from jgram.display import Table, texts
 from jgram.observed import observe
 from jgram.report import compare, rank_reports, score
 from jgram.table_kernel import TableKernel
@@ -66,10 +67,13 @@ def sound(ranking):
         if pair.separated:
             assert place[pair.better] < place[pair.worse]
             assert pair.better not in ranking.inside_noise
+        assert pair.conclusion in str(pair)
         assert 0 <= pair.p_value <= pair.adjusted_p_value + 0.02 <= 1.02
     assert not set(ranking.most_reliable) & set(ranking.inside_noise)
     for report in ranking.reports:
         assert 1 <= report.first_rank <= report.last_rank <= len(ranking.reports)
+    for part in ranking.view():  # with all that a page has room for
+        assert not isinstance(part, Table) or texts(part, detail=True)
     return ranking
 
 

@@ -10,7 +10,7 @@ from jgram.cli.show import Answer, emit, progress, say, say_json
 from jgram.display import Line, Table, to_record
 
 if TYPE_CHECKING:
-    from jgram.report import Ranking
+    from jgram.ranking import Ranking
 
 __all__ = ["run"]
 

@@ -16,7 +16,7 @@ from jgram.display import Field, Line, Table, records
 if TYPE_CHECKING:
     from jgram.cli.read import Given
     from jgram.data.roles import Role
-    from jgram.report import Ranking
+    from jgram.ranking import Ranking
 
 __all__ = ["run"]
 
