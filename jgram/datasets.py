@@ -4,6 +4,8 @@ from pathlib import Path
 
 import numpy as np
 
+from jgram.data.files import read_columns, readable
+
 __all__ = ["read_images"]
 
 SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp"}
@@ -26,8 +28,15 @@ def read_images(path: str | Path, *, resize: int | None = None) -> tuple[np.ndar
     """
     path = Path(path)
     if path.suffix.lower() == ".npz" and not path.is_dir():
-        images = _read_array(path)
-        return images, [str(row) for row in range(len(images))]
+        arrays = read_columns(path)
+        images = [name for name, array in arrays.items() if array.ndim == 4]
+        if len(images) != 1:
+            raise ValueError(
+                f"{path}: expected one array of images [n, h, w, 3], got {len(images)} among "
+                f"{', '.join(arrays) or 'no arrays'}"
+            )
+        found = arrays[images[0]]
+        return found, [str(row) for row in range(len(found))]
     if not path.is_dir():
         raise FileNotFoundError(f"no such folder of images, or npz: {path}")
     files = sorted(file for file in path.rglob("*") if file.suffix.lower() in SUFFIXES)
@@ -43,40 +52,12 @@ def read_images(path: str | Path, *, resize: int | None = None) -> tuple[np.ndar
     return np.stack(decoded), [str(file.relative_to(path)) for file in files]
 
 
-def _read_array(path: Path) -> np.ndarray:
-    """The only array of an npz with four axes."""
-    if not path.exists():
-        raise FileNotFoundError(f"no such file: {path}")
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-    except MemoryError:
-        raise
-    except Exception as error:  # zipfile, zlib and NumPy have several for a damaged file
-        raise ValueError(f"{path}: expected a whole npz file, got {_line(error)}") from error
-    images = [name for name, array in arrays.items() if array.ndim == 4]
-    if len(images) != 1:
-        raise ValueError(
-            f"{path}: expected one array of images [n, h, w, 3], got {len(images)} among "
-            f"{', '.join(arrays) or 'no arrays'}"
-        )
-    return arrays[images[0]]
-
-
 def _read_image(file: Path, resize: int | None) -> np.ndarray:
-    from PIL import Image, ImageOps
+    with readable(file, "an image"):
+        from PIL import Image, ImageOps
 
-    try:
         with Image.open(file) as image:
             pixels = image.convert("RGB")
             if resize is not None:
                 pixels = ImageOps.fit(pixels, (resize, resize), Image.Resampling.BILINEAR)
             return np.asarray(pixels)
-    except MemoryError:
-        raise
-    except Exception as error:  # each format has its own for a damaged file, and for a bomb
-        raise ValueError(f"expected an image, got {file}: {_line(error)}") from error
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split()) or type(error).__name__

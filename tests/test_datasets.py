@@ -152,7 +152,7 @@ def test_read_images_from_folder_and_npz(tmp_path):
     with pytest.raises(ValueError, match="one array of images"):
         datasets.read_images(tmp_path / "few.npz")
     for nothing in (tmp_path / "none", tmp_path / "none.npz"):
-        with pytest.raises(FileNotFoundError, match="no such"):
+        with pytest.raises(FileNotFoundError, match="o such"):
             datasets.read_images(nothing)
     (tmp_path / "empty").mkdir()
     with pytest.raises(FileNotFoundError, match="no images"):
@@ -172,4 +172,4 @@ def test_unreadable_images_are_refused_in_one_line(tmp_path, monkeypatch):
     archive = (tmp_path / "x.npz").read_bytes()
     for content in (b"", b"PK", archive[:100], archive.replace(b"|u1", b"|O8")):
         (tmp_path / "x.npz").write_bytes(content)
-        assert "expected a whole npz" in refused(datasets.read_images, tmp_path / "x.npz")
+        assert "cannot be read as an npz file" in refused(datasets.read_images, tmp_path / "x.npz")

@@ -1,7 +1,6 @@
 """Numbers made ready to be reports or outcomes: bins, and changes from period to period."""
 
 import itertools
-import operator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,10 +45,8 @@ def quantile_bins(values: Any, bins: int, *, name: str = "values") -> Bins:
         >>> quantile_bins([5.0, 1.0, 9.0, 3.0], 2)
         Bins(codes=array([1, 0, 1, 0], dtype=int32), edges=array([4.]), names=('<= 4', '> 4'))
     """
-    try:
-        bins = operator.index(bins)
-    except TypeError:
-        raise ValueError(f"{name}: expected a whole number of bins, got {bins!r}") from None
+    if not isinstance(bins, int | np.integer):
+        raise ValueError(f"{name}: expected a whole number of bins, got {bins!r}")
     if bins < 2:
         raise ValueError(f"{name}: expected at least 2 bins, got {bins}")
     values = check_observations(values, name=name, kind="numeric").values

@@ -7,7 +7,6 @@ telling numbers from codes, and leaving as text what can be read in two ways
 
 import csv
 import io
-import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -203,40 +202,44 @@ def parse_cells(
     decimal: str | None,
     missing_values: Sequence[str],
 ) -> np.ndarray:
-    """A column of cells as int64, float64, or objects (text; None where missing)."""
-    plain_numbers = not missing_values and decimal is None and thousands is None
-    if plain_numbers and separator != ";" and (numbers := _plain_numbers(cells)) is not None:
-        return numbers
-    distinct = dict.fromkeys(cells)
-    if 2 * len(distinct) < len(cells):  # what a column is depends on its distinct cells alone
-        parsed = parse_cells(list(distinct), name, separator, thousands, decimal, missing_values)
-        position = {cell: j for j, cell in enumerate(distinct)}
-        return parsed[[position[cell] for cell in cells]]
-    empty = [cell.strip() == "" or cell in missing_values for cell in cells]
-    words = [
-        blank or cell.strip().casefold() in WORDS_FOR_MISSING
-        for blank, cell in zip(empty, cells, strict=True)
-    ]
-    raw = [cell.strip() for cell, word in zip(cells, words, strict=True) if not word]
-    plain = [_plain_number(cell, thousands, decimal) for cell in raw]
-    whole = all(_INTEGER.fullmatch(cell) for cell in plain)
-    padded = not whole and all(cell.lstrip("+-").isdigit() for cell in plain)  # codes: 007
-    numeric = bool(raw) and not padded and all(_NUMBER.fullmatch(cell) for cell in plain)
-    either = separator == ";" and thousands is None and decimal is None and not whole
-    if not numeric or (either and all(map(_GROUPED.fullmatch, raw))):
-        _refuse_otherwise(raw, name, thousands, decimal)
-        texts = [None if blank else cell for blank, cell in zip(empty, cells, strict=True)]
-        return np.array(texts, object)
+    """A column of cells as int64, float64, or objects (text; None where missing).
 
-    numbers = iter(plain)
-    large = (abs(int(cell)) > EXACT for cell in plain if _INTEGER.fullmatch(cell))
+    What a column is depends on its distinct cells alone.
+    """
+    told = bool(thousands or decimal)
+    if not told and not missing_values and separator != ";":
+        numbers = _plain_numbers(cells)
+        if numbers is not None:
+            return numbers
+    place = {cell: i for i, cell in enumerate(dict.fromkeys(cells))}
+    position = np.fromiter(map(place.__getitem__, cells), np.intp, len(cells))
+    missing = {cell for cell in place if not cell.strip() or cell in missing_values}
+    words = {cell for cell in place if cell.strip().casefold() in WORDS_FOR_MISSING} | missing
+    plain = {c: _plain_number(c.strip(), thousands, decimal) for c in place if c not in words}
+    whole = all(map(_INTEGER.fullmatch, plain.values()))
+    padded = not whole and all(cell.lstrip("+-").isdigit() for cell in plain.values())  # codes: 007
+    numeric = bool(plain) and not padded and all(map(_NUMBER.fullmatch, plain.values()))
+    either = separator == ";" and not told and not whole
+    if not numeric or (either and all(_GROUPED.fullmatch(cell.strip()) for cell in plain)):
+        way = find_written([cell.strip() for cell in plain])[0] if told else None
+        if way is not None and (way.point == thousands or way.point != (decimal or way.point)):
+            raise ValueError(
+                f"{name}: expected numbers as --thousands and --decimal say, got {way.example!r}"
+            )
+        return np.array([None if cell in missing else cell for cell in place], object)[position]
+    kind: Any = int if whole else float
+    large = (abs(int(cell)) > EXACT for cell in plain.values() if _INTEGER.fullmatch(cell))
     if not whole and any(large):  # floats would merge such integers
-        exact = [Decimal(cell) for cell in plain]
+        exact = map(Decimal, plain.values())
         whole = all(x.is_finite() and x == x.to_integral_value() for x in exact)
-        numbers = iter(exact if whole else plain)
-    if whole:
-        return _integers([None if word else int(next(numbers)) for word in words])
-    return np.array([math.nan if word else float(next(numbers)) for word in words])
+        kind = (lambda cell: int(Decimal(cell))) if whole else float
+    values = [kind(plain[cell]) if cell in plain else None for cell in place]
+    if not whole:
+        return np.array(values, float)[position]
+    try:
+        return np.array(values, np.int64)[position]
+    except (OverflowError, TypeError):  # beyond 64 bits, or missing
+        return np.array(values, object)[position]
 
 
 def _plain_numbers(cells: list[str]) -> np.ndarray | None:
@@ -260,21 +263,3 @@ def _plain_number(cell: str, thousands: str | None, decimal: str | None) -> str:
     if thousands and re.fullmatch(rf"[-+]?\d{{1,3}}({re.escape(thousands)}\d{{3}})+(\D\d+)?", cell):
         cell = cell.replace(thousands, "")
     return cell.replace(decimal, ".") if decimal and decimal != "." else cell
-
-
-def _refuse_otherwise(
-    cells: list[str], name: str, thousands: str | None, decimal: str | None
-) -> None:
-    """Refuse numbers that are written in another way than was said."""
-    way = find_written(cells)[0] if thousands or decimal else None
-    if way is not None and (way.point == thousands or way.point != (decimal or way.point)):
-        raise ValueError(
-            f"{name}: expected numbers as --thousands and --decimal say, got {way.example!r}"
-        )
-
-
-def _integers(values: list[int | None]) -> np.ndarray:
-    try:
-        return np.array(values, np.int64)
-    except (OverflowError, TypeError):  # beyond 64 bits, or missing
-        return np.array(values, object)

@@ -12,7 +12,7 @@ import numpy as np
 
 from jgram.data.columns import Column, first_of, seconds, show
 from jgram.data.observations import numeric
-from jgram.data.written import Dates, Written
+from jgram.data.written import Dates, Written, is_number
 
 __all__ = ["LONGEST", "Block", "Category", "Number", "Text"]
 
@@ -120,7 +120,7 @@ class Number:
             values = seconds(values, self.label, self.start)
         elif given.kind not in ("number", "bool") or self.start is not None:
             expected = "numbers" if self.start is None else "dates"
-            plain = [isinstance(value, str) and _is_number(value) for value in values]
+            plain = [isinstance(value, str) and is_number(value) for value in values]
             bad = 0 if self.start is not None or all(plain) else plain.index(False)
             raise ValueError(
                 f"{self.label}: expected {expected}, got {show(values[bad])} in row "
@@ -151,14 +151,6 @@ class Number:
 
 
 _QUANTILE = NormalDist().inv_cdf
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 @dataclass(frozen=True)

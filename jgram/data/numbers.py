@@ -1,12 +1,13 @@
 """Reports that are amounts, grades or scores: found, and read by the ranks of their values."""
 
 from collections.abc import Mapping
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
 from jgram.data.columns import Column, show
 from jgram.data.observations import numeric
+from jgram.data.written import is_number
 
 __all__ = ["ReportKind", "are_numbers", "look_like_grades", "normal_scores"]
 
@@ -34,16 +35,13 @@ def are_numbers(reports: Mapping[str, Column], kind: ReportKind = "auto") -> boo
     numbers = [one for one in used if one.kind == "number" and not one.declared]
     if kind == "categories" or not (kind == "numbers" or any(map(_is_amount, numbers))):
         return False
-    first = numbers[0].name if numbers else None
-    for one in used:
-        if one not in numbers:
-            words = (i for i, value in enumerate(one.values) if not _is_number(value))
-            at = next(words, 0)
-            beside = f"numbers as in {first!r}" if first else "numbers"
-            raise ValueError(
-                f"{one.name}: expected {beside}, got {show(one.values[at])} in row {one.row(at)}: "
-                "rank numbers beside numbers and categories beside categories"
-            )
+    if other := next((one for one in used if one not in numbers), None):
+        beside = f"numbers as in {numbers[0].name!r}" if numbers else "numbers"
+        at = next((i for i, value in enumerate(other.values) if not is_number(value)), 0)
+        raise ValueError(
+            f"{other.name}: expected {beside}, got {show(other.values[at])} in row "
+            f"{other.row(at)}: rank numbers beside numbers and categories beside categories"
+        )
     return True
 
 
@@ -91,19 +89,10 @@ def normal_scores(given: Column, weights: np.ndarray | None = None) -> np.ndarra
     if not given.values.size:
         raise ValueError(f"{given.name}: expected numbers, got none in {len(given)} records")
     given = given.plain
-    rows = (np.arange(len(given)) if given.rows is None else given.rows)[given.present]
-    kept = Column(given.name, given.values, np.ones(len(rows), bool), rows=rows)
-    _, place = np.unique(numeric(kept), return_inverse=True)
+    _, place = np.unique(numeric(given.take(given.present.nonzero()[0])), return_inverse=True)
     mass = np.bincount(place, None if weights is None else weights[given.present])
     total = max(float(mass.sum()), 1e-300)
     middle = np.clip((np.cumsum(mass) - mass / 2) / total, 0.5 / total, 1 - 0.5 / total)
     scores = np.full(len(given), np.nan)
     scores[given.present] = ndtri(middle)[place]
     return scores
-
-
-def _is_number(value: Any) -> bool:
-    try:
-        return bool(np.isfinite(float(value)))
-    except (TypeError, ValueError):
-        return False

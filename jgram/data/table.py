@@ -8,6 +8,7 @@ can choose the observation by what it makes of theirs, and tests of reports stay
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -133,59 +134,60 @@ def prepare_table(
     if scale not in get_args(Scale):
         raise ValueError(f"scale: expected {_or(get_args(Scale))}, got {scale!r}")
     named = named_columns(y, name)
-    n = check_aligned(named)
-    if n == 0:
+    if check_aligned(named) == 0:
         raise ValueError(f"{name}: expected at least one record, got none")
-    columns = read_table(named, name)
-    asked = _checked_kinds(kinds or {}, columns)
-    warnings = list(look_alikes(columns, "columns"))
-    features: dict[str, Feature] = {}
-    points: dict[str, np.ndarray] = {}
-    embedded = any(given.is_block for given in columns.values())
-    left_out: dict[str, str] = {}
-    for label, given in columns.items():
-        if asked.get(label) == "ignore":
-            continue
-        kind = "block" if given.is_block else asked.get(label) or column_kind(given)
-        reason = why_left_out(given, kind, asked=label in asked, alone=len(columns) == 1)
-        if kind == "text" and embedded and label not in asked:
-            reason = "is text, beside an embedding (kinds={...: 'text'} reads it too)"
-        if reason is not None:
-            left_out[label] = reason
-            continue
-        features[label] = Number.of(given, scale) if kind == "number" else _MADE[kind](given)
-        points[label] = features[label](given)
-        warnings += _remarks(given, kind, points[label], asked=label in asked)
-    if not features:
-        reasons = "; ".join(f"{label} {reason}" for label, reason in left_out.items())
-        raise ValueError(f"{name}: expected a column that says something, got none: {reasons}")
-    absent = [f"{label} is left out: it {reason}" for label, reason in left_out.items()]
-    order = sorted(features, key=lambda label: isinstance(features[label], Text | Block))
-    features = {label: features[label] for label in order}
+    columns, asked = read_table(named, name), kinds or {}
+    found, reasons = _found_kinds(columns, asked)
+    if not found:
+        why = "; ".join(f"{label} {reason}" for label, reason in reasons.items())
+        raise ValueError(f"{name}: expected a column that says something, got none: {why}")
+    made = {"number": partial(Number.of, scale=scale), **_MADE}
+    order = sorted(found, key=lambda label: found[label] in ("text", "block"))
+    features = {label: made[found[label]](columns[label]) for label in order}
+    points = {label: feature(columns[label]) for label, feature in features.items()}
+    warnings = [f"{label} is left out: it {reason}" for label, reason in reasons.items()]
+    warnings += look_alikes(columns, "columns")
+    for label, kind in found.items():
+        warnings += _remarks(columns[label], kind, points[label], asked=label in asked)
     widths = [len(one.names) for one in features.values() if isinstance(one, Number | Category)]
     return PreparedTable(
-        points=np.column_stack([points[label] for label in order]),
-        names=tuple(part for one in features.values() for part in one.names),
-        table_width=sum(widths),
-        description=_describe(features.values(), scale),
-        warnings=(*absent, *warnings),
-        columns=features,
+        np.column_stack([*points.values()]),
+        tuple(part for one in features.values() for part in one.names),
+        sum(widths),
+        _describe(features.values(), scale),
+        tuple(warnings),
+        features,
     )
 
 
 # Kinds --------------------------------------------------------------------------------------
 
 
-def _checked_kinds(kinds: Mapping[str, str], columns: Mapping[str, Any]) -> dict[str, str]:
-    for label, kind in kinds.items():
+def _found_kinds(
+    columns: Mapping[str, Column], asked: Mapping[str, str]
+) -> tuple[dict[str, str], dict[str, str]]:
+    """What each column is taken for, and why others are left out."""
+    for label, kind in asked.items():
         if label not in columns:
             hint = did_you_mean(label, columns, f"there are {listing(columns)}")
             raise ValueError(f"kinds: expected names of columns, got {label!r}: {hint}")
         if kind not in get_args(ColumnKind):
-            raise ValueError(
-                f"kinds: expected {_or(get_args(ColumnKind))} for {label}, got {kind!r}"
-            )
-    return dict(kinds)
+            expected = _or(get_args(ColumnKind))
+            raise ValueError(f"kinds: expected {expected} for {label}, got {kind!r}")
+    embedded, alone = any(given.is_block for given in columns.values()), len(columns) == 1
+    found, reasons = {}, {}
+    for label, given in columns.items():
+        if asked.get(label) == "ignore":
+            continue
+        kind = "block" if given.is_block else asked.get(label) or column_kind(given)
+        reason = why_left_out(given, kind, asked=label in asked, alone=alone)
+        if kind == "text" and embedded and label not in asked:
+            reason = "is text, beside an embedding (kinds={...: 'text'} reads it too)"
+        if reason is None:
+            found[label] = kind
+        else:
+            reasons[label] = reason
+    return found, reasons
 
 
 def column_kind(given: Column) -> str:

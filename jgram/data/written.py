@@ -1,10 +1,11 @@
 """Texts that are dates or numbers: each column in one way, which it shows itself, never a guess."""
 
 import datetime
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,6 +16,7 @@ __all__ = [
     "find_dates",
     "find_written",
     "in_words",
+    "is_number",
     "is_plain",
 ]
 
@@ -260,6 +262,14 @@ def in_words(ways: Mapping[str, Dates | Written | None]) -> str:
         if isinstance(way, Written)
     ]
     return f"; read {', '.join(shown)}" if shown else ""
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a finite number, or the text of one."""
+    try:
+        return math.isfinite(float(value))
+    except (TypeError, ValueError):
+        return False
 
 
 def is_plain(text: str) -> bool:
