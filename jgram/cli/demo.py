@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jgram.cli.options import Output, Seed
+from jgram.cli.options import Observed, Output, Seed
 from jgram.cli.outputs import FIGURES, PAGES, check_outputs
 from jgram.cli.show import Answer, emit, progress, say, say_json
 from jgram.display import Line, Table, to_record
@@ -103,7 +103,8 @@ def _employment(seed: int) -> tuple["Ranking", dict[str, Any]]:
     table = employment()
     observation = ["tax_deposits"]
     months = len(table.pop("month"))
-    columns, _, notes, *_ = prepare(table, observation, changes=True, bins=4, observation_bins=4)
+    asked = Observed(observation=observation, difference=True, bins=4)
+    columns, _, notes, *_ = prepare(table, asked)
     taxes = {name: columns.pop(name) for name in observation}
     # Months follow each other: a year is judged as one block.
     found = _rank(columns, taxes, "delta", seed, block_length=12)

@@ -94,12 +94,7 @@ class Prepared(NamedTuple):
 
 
 def read_raw(source: Input, names: Sequence[str]) -> dict[str, Column]:
-    """Columns as they stand in the file, their rows numbered as a spreadsheet does.
-
-    Args:
-        source: The file and how to read it.
-        names: Of the columns.
-    """
+    """Columns as they stand in the file, their rows numbered as a spreadsheet does."""
     return _read_said(source, _reading(source, names))[0]
 
 
@@ -254,17 +249,9 @@ def read_records(
     """Reports and observations prepared as asked, of files of any size.
 
     Where the files are large and categories are asked of them, distinct records are counted, which
-    says as much; else the records are read, in the order of a column if one is named.
-
-    Args:
-        source: The files and how to read them.
-        observed: The observations and how to prepare them.
-        reports: Columns of labels.
-        engine: Who counts, and where what was counted is kept.
-        progress: Called with the numbers of counted files and of all.
-        order: The column that puts the records in order of time.
-        others: Columns that are neither reports nor observations.
-        whole: An option that takes the records themselves, if one is given.
+    says as much; else the records are read, in the order of a column if one is named. ``others``
+    are columns that are neither reports nor observations, ``whole`` is an option that takes the
+    records themselves, if one is given; ``progress`` gets the numbers of counted files and of all.
     """
     named = [*reports, *observed.columns]
     if twice := next((name for name in named if named.count(name) > 1), None):
@@ -379,48 +366,32 @@ def _read_whole(
     source: Input, observed: Observed, reading: Reading, order: str | None, others: Sequence[str]
 ) -> Prepared:
     """Records, in the order of a column if one is named."""
-    from jgram.kernels import takes
-
     wanted = reading.names or ()
     names = tuple(dict.fromkeys([*wanted, *([order] if order else [])]))
     columns, said = _read_said(source, replace(reading, names=names))
     if order is not None:
         places = np.argsort(time_keys(columns[order]), kind="stable")
         columns = {name: columns[name].take(places) for name in wanted}
-    takes_numbers = observed.kernel is not None and takes(observed.kernel) != "categorical"
-    found = prepare(
-        columns,
-        observed.columns,
-        drop=reading.drop,
-        others=others,
-        changes=observed.difference,
-        bins=observed.bins,
-        observation_bins=observed.observation_bins or (None if takes_numbers else observed.bins),
-    )
+    found = prepare(columns, observed, drop=reading.drop, others=others)
     return found._replace(notes=[*said, *found.notes])
 
 
 def prepare(
     columns: Mapping[str, Any],
-    observations: Sequence[str],
+    observed: Observed,
     *,
     drop: bool = False,
     others: Sequence[str] = (),
-    changes: bool = False,
-    bins: int | None = None,
-    observation_bins: int | None = None,
 ) -> Prepared:
-    """Columns after dropping, changes and bins, in this order.
+    """Columns after dropping records that lack a value, changes and bins, in this order.
 
-    Args:
-        columns: Name to column.
-        observations: The names of those that are observations.
-        drop: Leave out records that lack a value.
-        others: The names of those that are neither reports nor observations.
-        changes: Take changes from record to record of numeric columns.
-        bins: Quantile bins for numeric reports.
-        observation_bins: Quantile bins for numeric observations.
+    Numbers of ``others``, which are neither reports nor observations, stay what they are.
     """
+    from jgram.kernels import takes
+
+    changes, bins, of_y = observed.difference, observed.bins, observed.observation_bins
+    if not of_y and (observed.kernel is None or takes(observed.kernel) == "categorical"):
+        of_y = bins
     size, notes = check_aligned(columns), []
     prepared = {name: read(data, name) for name, data in columns.items()}
     prepared, kept = drop_missing(prepared) if drop else (prepared, range(size))
@@ -432,7 +403,7 @@ def prepare(
             "or leave out --difference"
         )
     for name, data in prepared.items():
-        wanted = observation_bins if name in observations else bins
+        wanted = of_y if name in observed.columns else bins
         if (wanted or changes) and name not in others and isinstance(data.writing[0], Written):
             data = data.plain
         numeric = name not in others and data.values.dtype.kind in "iuf"
@@ -445,10 +416,10 @@ def prepare(
             binned = quantile_bins(data, wanted, name=name)
             edges = ", ".join(f"{edge:g}" for edge in binned.edges)
             notes.append(f"{name}: {wanted} bins, cut at {edges}")
-            codes = binned.codes.astype(str) if name in observations else binned.codes
+            codes = binned.codes.astype(str) if name in observed.columns else binned.codes
             data = replace(read(codes, name), rows=later.rows)
         prepared[name] = data
-    if (bins or observation_bins) and not any("bins" in note for note in notes):
+    if (bins or of_y) and not any("bins" in note for note in notes):
         raise ValueError(_NOTHING_TO_CUT)
     rows = next(iter(prepared.values())).rows
     return Prepared(prepared, _NO_ROWS if rows is None else rows - FIRST_ROW, notes, size)

@@ -37,6 +37,14 @@ __all__ = [
 _FEW_NAMES = 20
 _NARROW = 1 << 16  # so wide a range of integers is looked up in a table
 EXACT = 1 << 53  # floats hold every integer up to here
+_KINDS: dict[tuple[type, ...], str] = {
+    (bool, np.bool_): "bool",
+    (complex, np.complexfloating): "complex",
+    (numbers.Real, Decimal): "number",
+    (str,): "text",
+    (datetime.date,): "date",
+    (datetime.timedelta,): "duration",
+}
 
 DROP_HINT = "fill them in, or drop those records with missing='drop' (--missing drop)"
 
@@ -209,16 +217,8 @@ class Column:
 def column(data: Any, name: str) -> Column:
     """A column ``[n]`` of any container: present values in their native dtype, and where they are.
 
-    Args:
-        data: A sequence, an array (masked or not), or a column of a data frame library.
-        name: What error messages call it.
-
-    Returns:
-        Values as bool, int, float, date or object arrays; Decimals and objects that are numbers
-        become numbers, and NaN is missing.
-
-    Raises:
-        ValueError: Not a column, or values of several types.
+    Decimals and objects that are numbers become numbers, NaN is missing. Blocks and values of
+    several types are refused.
 
     Example:
         >>> column(np.ma.array([3, 4, 5], mask=[0, 1, 0]), "age").values
@@ -362,14 +362,12 @@ def check_aligned(columns: Mapping[str, Any]) -> int:
     if not parts:
         raise ValueError("expected at least one column, got none")
     first, n = next((name, length(data, name)) for name, data in parts.items())
-    reference = None
     for name, data in parts.items():
         if length(data, name) != n:
             raise ValueError(f"{name}: expected {n} records as in {first}, got {len(data)}")
-        if not (hasattr(data, "iloc") and hasattr(data, "index")):
-            continue
-        reference = reference or name
-        index, expected = data.index, parts[reference].index
+    pandas = {name: x.index for name, x in parts.items() if hasattr(x, "iloc")}
+    reference, expected = next(iter(pandas.items()), ("", None))
+    for name, index in pandas.items():
         if not index.equals(expected):
             same = len(index.symmetric_difference(expected)) == 0
             fault = "holds the same rows in another order than" if same else "differs from"
@@ -400,17 +398,12 @@ def drop_missing(columns: Mapping[str, Any]) -> tuple[dict[str, Any], np.ndarray
     """
     n = check_aligned(columns)
     tables = {name: read_table(data, name) for name, data in columns.items()}
-    keep = np.ones(n, bool)
-    for table in tables.values():
-        for one in table.values():
-            keep &= one.present.reshape(n, -1).all(axis=1)
-    rows = np.flatnonzero(keep)
+    every = [one.present.reshape(n, -1) for table in tables.values() for one in table.values()]
+    rows = np.flatnonzero(np.all([present.all(axis=1) for present in every], axis=0))
     if rows.size == 0:
         raise ValueError(f"every one of the {n} records lacks a value in {', '.join(columns)}")
-    kept: dict[str, Any] = {name: take(table, rows) for name, table in tables.items()}
-    for name, table in kept.items():
-        kept[name] = table[name] if list(table) == [name] else table
-    return kept, rows
+    kept = {name: take(table, rows) for name, table in tables.items()}
+    return {n: part[n] if list(part) == [n] else part for n, part in kept.items()}, rows
 
 
 def time_keys(given: Column) -> np.ndarray:
@@ -717,21 +710,9 @@ def narrow(values: np.ndarray, name: str) -> np.ndarray:
 
 
 def _kind_of_type(kind: type) -> str:
-    if issubclass(kind, bool | np.bool_):
-        return "bool"
-    if issubclass(kind, complex | np.complexfloating):
-        return "complex"
-    if issubclass(kind, numbers.Real | Decimal):
-        return "number"
-    if issubclass(kind, str):
-        return "text"
-    if issubclass(kind, datetime.date) or kind.__name__ == "Period":
-        return "date"
-    if issubclass(kind, datetime.timedelta):
-        return "duration"
-    return {"list": "lists", "ndarray": "lists", "dict": "records"}.get(
-        kind.__name__, kind.__name__
-    )
+    named = {"Period": "date", "list": "lists", "ndarray": "lists", "dict": "records"}
+    words = (word for types, word in _KINDS.items() if issubclass(kind, types))
+    return next(words, named.get(kind.__name__, kind.__name__))
 
 
 def refuse_mixed(values: np.ndarray, name: str) -> None:

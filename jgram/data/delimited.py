@@ -63,11 +63,6 @@ def text_rows(
 ) -> Iterator[tuple[list[str], list[list[str]], np.ndarray]]:
     """Rows of a text file, batch by batch; none is lost to a stray quote.
 
-    Args:
-        lines: Of the file, with their ends.
-        separator: Of the fields.
-        path: What messages call the file.
-
     Yields:
         The names of the columns; rows of as many cells, none where there is a header alone; and
         which rows after the header they are, from 0, blank ones counted.

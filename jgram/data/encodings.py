@@ -27,10 +27,6 @@ def find_encoding(source: Path | bytes, encoding: str | None = None) -> str:
     A mark at its beginning tells it, UTF-8 needs none; any other is found from the lines that are
     not ASCII, by charset-normalizer.
 
-    Args:
-        source: The path of the file, also gzipped, or its bytes.
-        encoding: What it is said to be.
-
     Raises:
         ValueError: Bytes that the encoding does not know, named by their row; an encoding that is
             not found, or not there.

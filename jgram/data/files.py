@@ -193,10 +193,6 @@ def read_cells(source: str | Path, rows: Sequence[int] | None = None, **how: Any
 def column_names(source: str | Path, **how: Any) -> list[str]:
     """The names of the columns, from the first records of the first file.
 
-    Args:
-        source: As in :func:`read_columns`.
-        **how: As in :func:`read_cells`.
-
     Example:
         >>> from importlib.resources import files
         >>> column_names(files("jgram.data") / "employment.csv")[:2]
@@ -256,9 +252,7 @@ def list_files(source: str | Path) -> list[Path]:
 def opened(source: Any, reading: Reading) -> tuple[list[Any], Reading, bool]:
     """The files, how to read all of them, by the first's separator, and whether they are text.
 
-    Args:
-        source: As in :func:`list_files`; ``-``; or the files themselves, of one format.
-        reading: Columns and how to read them.
+    The source is as in :func:`list_files`; ``-``; or the files themselves, of one format.
     """
     if isinstance(source, str | Path):
         files = [_standard_input()] if str(source) == "-" else list_files(source)
@@ -295,11 +289,7 @@ def batches(
         start: The number of the first row.
 
     Yields:
-        Name to cells of a text file as they stand there, an Arrow array, or an array of an npz
-        file.
-
-    Raises:
-        ValueError: As :func:`read_columns`.
+        Cells of a text file as they stand there, Arrow arrays, or arrays of an npz file.
     """
     kind = _kind(path)
     ways = {
@@ -319,12 +309,7 @@ def batches(
 
 
 def told(files: Sequence[Any], reading: Reading) -> list[str]:
-    """What was found of files and may be meant otherwise: their encoding, the sheet taken.
-
-    Args:
-        files: As :func:`opened` gives them.
-        reading: How they are read.
-    """
+    """What was found of files and may be meant otherwise: their encoding, the sheet taken."""
     kind = _kind(files[0])
     if kind == _TEXT and reading.encoding is None:
         found = sorted({find_encoding(path) for path in files} - {"utf-8-sig"})
@@ -350,13 +335,7 @@ def parsed(cells: list[str], name: str, reading: Reading) -> np.ndarray:
 def readable(path: Any, what: str) -> Iterator[None]:
     """One frame around all that reads files: whatever fails is one line that names the file.
 
-    Args:
-        path: What messages call the file.
-        what: What it is read as, ``"a Parquet file"`` for example.
-
-    Raises:
-        ValueError: In place of any error but those of memory, and those of the system, which
-            get the name of the file.
+    Errors of memory stay what they are, and those of the system get the name of the file.
     """
     try:
         yield

@@ -36,11 +36,7 @@ def column_roles(columns: Mapping[str, Column], reports: Collection[str] = ()) -
 
     Reports are columns whose class names are alike, of several groups of such columns those of most
     classes; a mostly empty column of the same names has right labels; any other that says something
-    is an observation.
-
-    Args:
-        columns: By name.
-        reports: Those that are known to be reports.
+    is an observation. Some may be known to be ``reports``.
 
     Example:
         >>> ann, bob, age = [*"abab"], [*"bbaa"], [3.5, 4.0, 8.5, 9.0]

@@ -67,13 +67,7 @@ class Dates(NamedTuple):
     def read(self, texts: Sequence[str], name: str, row: Callable[[int], int] = int) -> np.ndarray:
         """Distinct texts of a column as ``datetime64[us]``, in UTC where they name a time zone.
 
-        Args:
-            texts: Words for a missing value become ``NaT``.
-            name: What error messages call their column.
-            row: The row of the input that a text stands in, by its position.
-
-        Raises:
-            ValueError: Dates of several kinds; texts that are none.
+        ``row`` gives the row of the input that a text stands in, by its position.
 
         Example:
             >>> Dates("dmY").read(["1.5.2009", "-"], "day").astype("datetime64[D]")
@@ -98,14 +92,7 @@ def find_dates(texts: Sequence[str], name: str) -> Dates | None:
     """How texts that are dates are written; ``None`` where they are no dates.
 
     ``2009-05-01`` (``/`` too, without a day too), ``1.5.2009``, and ``5/1/2009`` where some text
-    says which is the month; each with a time of day or none.
-
-    Args:
-        texts: Distinct texts.
-        name: What error messages call their column.
-
-    Raises:
-        ValueError: Dates that can be read in two ways.
+    says which is the month, else they are refused; each with a time of day or none.
 
     Example:
         >>> find_dates(["1.5.2009", "12.4.2009"], "day")
@@ -166,11 +153,7 @@ class Written(NamedTuple):
     def read(self, texts: Sequence[str], name: str, row: Callable[[int], int] = int) -> np.ndarray:
         """Distinct texts of a column as numbers, NaN where they are missing.
 
-        Percent are left as they stand: ``12,5 %`` is 12.5. The arguments are those of
-        :meth:`Dates.read`.
-
-        Raises:
-            ValueError: A text that is no such number.
+        Percent are left as they stand: ``12,5 %`` is 12.5. Otherwise as :meth:`Dates.read`.
 
         Example:
             >>> Written(",", ".", "", "").read(["(1.200)", "-"], "pay")
