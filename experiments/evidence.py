@@ -29,7 +29,7 @@ from scipy.stats import binomtest
 from experiments.annotators import DATA
 from experiments.figures import finish, panels, save
 from experiments.verdicts import verdict
-from jgram.evidence import OBSERVATIONS, OTHERS
+from jgram.evidence import OBSERVATIONS, OTHERS, by_others, expected_accuracies
 from jgram.gold import accuracies
 from jgram.ranking import Ranking
 from jgram.report import rank_reports
@@ -103,20 +103,22 @@ def judged(name: str, samples: int, seed: int) -> dict[str, Any]:
     found = rank_reports(given, features, classes=sorted(set(gold.tolist())))
     row = {"panel": name, "models": len(reports), "texts": len(gold)}
     row |= ordered(found, different(reports, gold))
-    reading = dict.fromkeys(reports, 0.0)
+    labels = np.stack([*reports.values()])
+    readings = [expected_accuracies(labels, by_others(labels, int(gold.max()) + 1)[1])]
     for kind, read in contrasts(found).items():
-        for (a, b), value in read.items() if kind != TOGETHER else ():
+        reading = dict.fromkeys(reports, 0.0)
+        for (a, b), value in read.items():
             reading[a] += value
             reading[b] -= value
-    row["gold"] = from_gold(reports, gold, np.array([*reading.values()]), samples, seed)
+        readings += [np.array([*reading.values()])] * (kind != TOGETHER)
+    row["gold"] = from_gold(labels, gold, readings, samples, seed)
     return row
 
 
 def from_gold(
-    reports: dict[str, np.ndarray], gold: np.ndarray, reading: np.ndarray, samples: int, seed: int
+    labels: np.ndarray, gold: np.ndarray, readings: list[Any], samples: int, seed: int
 ) -> list[dict[str, Any]]:
     """Errors of accuracies by number of right labels; shares of intervals that hold."""
-    labels = np.stack([*reports.values()])
     right = np.where(labels < 0, np.nan, labels == gold)
     truth, rng, rows = np.nanmean(right, axis=1), np.random.default_rng(seed), []
     for m in ROWS:
@@ -124,7 +126,7 @@ def from_gold(
         held = []
         for _ in range(samples):
             part = right[:, rng.permutation(len(gold))[:m]]
-            own = accuracies(part, reading)
+            own = accuracies(part, readings)
             errors["with"].append(own.mean - truth)
             errors["alone"].append(own.alone - truth)
             held.append((own.low <= truth) & (truth <= own.high))

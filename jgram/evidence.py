@@ -65,6 +65,7 @@ __all__ = [
     "by_gold",
     "by_others",
     "copies",
+    "expected_accuracies",
     "join",
     "rows_to_check",
     "with_boldness",
@@ -183,6 +184,28 @@ def _paid(observed: Any, reports: np.ndarray, weights: np.ndarray, groups: Any, 
         found = payoffs(observed.padded(padding), reports, num_classes=d, weights=weights,
                         groups=groups)  # fmt: skip
     return records_of(jax.device_get(found), lambda part: part[..., :size])
+
+
+def expected_accuracies(
+    labels: Num[np.ndarray, "k n ..."], posteriors: Float[np.ndarray, "k n d"], weights: Any = None
+) -> Float[np.ndarray, " k"] | None:
+    """The share of labels that all other reports expect to be right; ``None`` of numbers.
+
+    Args:
+        labels: Reports, negative where missing.
+        posteriors: From :func:`by_others`.
+        weights: Frequencies ``[n]``.
+
+    Example:
+        >>> labels, sure = np.array([[0, 1, -1]]), np.array([[[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]]])
+        >>> expected_accuracies(labels, sure).round(2).tolist()
+        [0.85]
+    """
+    if labels.ndim > 2:
+        return None
+    w = (labels >= 0) * (1.0 if weights is None else np.asarray(weights, float))
+    said = np.take_along_axis(posteriors, np.maximum(labels, 0)[..., None], axis=2)[..., 0]
+    return (w * said).sum(axis=1) / np.maximum(w.sum(axis=1), 1e-300)
 
 
 def _by_other_numbers(

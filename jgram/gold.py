@@ -6,14 +6,15 @@ they go together on these very records:
 
     accuracy_i  ~  N(alpha + beta x_i, tau^2)          observed with covariance ``S``
 
-``x`` the standardised reading, ``S`` the covariance of accuracies over the same records; ``alpha``
+``x`` a standardised reading, ``S`` the covariance of accuracies over the same records; ``alpha``
 and ``beta`` by generalised least squares, ``tau`` integrated over its restricted likelihood. A
 negative ``beta`` says that the reading is upside down; with few reports ``tau`` is large, and gold
-stands alone. The mean of both, with and without ``x``, by their marginal likelihoods, is taken.
+stands alone. The mean over lines, one through each reading and one through none, by their marginal
+likelihoods, is taken: which reading goes with the right labels is not known beforehand.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,19 +35,17 @@ class Accuracies(NamedTuple):
         low: Lower ends of the intervals.
         high: Upper ends.
         alone: On the gold rows alone ``[k]``, ``nan`` where a report has none.
-        slope: ``beta``, of one standard deviation of the reading; 0 where it is not used.
     """
 
     mean: Float[np.ndarray, " k"]
     low: Float[np.ndarray, " k"]
     high: Float[np.ndarray, " k"]
     alone: Float[np.ndarray, " k"]
-    slope: float
 
 
 def accuracies(
     right: Float[np.ndarray, "k m"],
-    reading: Float[np.ndarray, " k"] | None = None,
+    readings: Sequence[Float[np.ndarray, " k"]] = (),
     weights: Float[np.ndarray, " m"] | None = None,
     *,
     confidence: float = 0.95,
@@ -56,7 +55,7 @@ def accuracies(
     Args:
         right: 1 where a report is right, 0 where it is not, ``nan`` where it has no label; the
             records a random sample of all.
-        reading: Any reading of the reports, larger for better ones.
+        readings: Of the reports, each larger for better ones.
         weights: Frequencies of the records.
         confidence: Level of each interval.
 
@@ -70,7 +69,7 @@ def accuracies(
         >>> rng = np.random.default_rng(0)
         >>> true = np.linspace(0.5, 0.9, 9)
         >>> right = (rng.random((9, 30)) < true[:, None]).astype(float)
-        >>> found = accuracies(right, true)
+        >>> found = accuracies(right, [true])
         >>> bool(np.abs(found.mean - true).mean() < np.abs(found.alone - true).mean())
         True
     """
@@ -87,24 +86,21 @@ def accuracies(
     cov = (away * w) @ away.T / size[:, None] / size
     cov = _shrunk(cov, padded * (1 - padded) / size, 3 * k / (3 * k + m))
     quantile = float(student_quantile(normal_quantile(confidence), max(m - k // 2, 3)))
-    designs = [np.ones((k, 1))]
-    if reading is not None and k >= FEWEST and np.std(reading) > 0:
-        x = (reading - np.mean(reading)) / np.std(reading)
-        designs.append(np.column_stack([np.ones(k), x]))
-    mean, error, slope = drawn_together(padded, cov, designs)
+    used = [x for x in readings if k >= FEWEST and np.std(x) > 0]
+    lines = [np.column_stack([np.ones(k), (x - np.mean(x)) / np.std(x)]) for x in used]
+    mean, error = drawn_together(padded, cov, [np.ones((k, 1)), *lines])
     return Accuracies(
         mean,
         np.clip(mean - quantile * error, 0.0, 1.0),
         np.clip(mean + quantile * error, 0.0, 1.0),
         np.where(present.any(axis=1), alone, np.nan),
-        slope,
     )
 
 
 def drawn_together(
     values: Float[np.ndarray, " k"], cov: Float[np.ndarray, "k k"], designs: Sequence[np.ndarray]
-) -> tuple[Float[np.ndarray, " k"], Float[np.ndarray, " k"], float]:
-    """Values drawn towards lines through them, with errors and the mean slope.
+) -> tuple[Float[np.ndarray, " k"], Float[np.ndarray, " k"]]:
+    """Values drawn towards lines through them, with errors.
 
     The spread about a line is integrated over its restricted likelihood, and over the lines.
 
@@ -115,18 +111,20 @@ def drawn_together(
 
     Example:
         >>> values, cov = np.array([0.5, 0.9]), np.diag([0.04, 0.04])
-        >>> mean, error, _ = drawn_together(values, cov, [np.ones((2, 1))])
+        >>> mean, error = drawn_together(values, cov, [np.ones((2, 1))])
         >>> bool(0.5 < mean[0] < 0.7 < mean[1] < 0.9)
         True
     """
-    found = [_fitted(values, cov, design, tau) for design in designs for tau in SPREADS]
+    own, axes = np.linalg.eigh(cov)
+    about = (values @ axes, np.maximum(own, 1e-12))
+    found = [_fitted(*about, axes.T @ design, tau) for design in designs for tau in SPREADS]
     evidence = np.array([one[0] for one in found])
     share = np.exp(evidence - evidence.max())
     share /= share.sum()
-    means, variances = (np.stack([one[i] for one in found]) for i in (1, 2))
+    means = np.stack([axes @ one[1] for one in found])
+    variances = np.stack([axes**2 @ one[2] + ((axes @ one[3]) ** 2).sum(axis=1) for one in found])
     mean = share @ means
-    error = np.sqrt(share @ (variances + (means - mean) ** 2))
-    return mean, error, float(share @ np.array([one[3] for one in found]))
+    return mean, np.sqrt(share @ (variances + (means - mean) ** 2))
 
 
 def _shrunk(cov: np.ndarray, variances: np.ndarray, share: float) -> np.ndarray:
@@ -140,21 +138,17 @@ def _shrunk(cov: np.ndarray, variances: np.ndarray, share: float) -> np.ndarray:
     return correlation * np.sqrt(np.outer(variances, variances))
 
 
-def _fitted(
-    values: np.ndarray, cov: np.ndarray, design: np.ndarray, tau: float
-) -> tuple[float, np.ndarray, np.ndarray, float]:
-    """Log restricted likelihood, posterior means and variances, and the slope, given ``tau``."""
-    inverse = np.linalg.pinv(cov + tau**2 * np.eye(len(values)), hermitian=True)
-    inside = design.T @ inverse @ design
-    back = np.linalg.pinv(inside, hermitian=True)
-    line = back @ design.T @ inverse
-    slopes = line @ values
-    left = values - design @ slopes
-    log = np.linalg.slogdet(inverse)[1] - np.linalg.slogdet(inside)[1] - left @ inverse @ left
-    pull = tau**2 * inverse
-    mean = design @ slopes + pull @ left
-    rest = (np.eye(len(values)) - pull) @ design
-    variances = np.diag(tau**2 * np.eye(len(values)) - tau**2 * pull)
-    variances = variances + np.sum((rest @ back) * rest, axis=1)
-    slope = float(slopes[1]) if len(slopes) > 1 else 0.0
-    return 0.5 * float(log), mean, np.maximum(variances, 0.0), slope
+def _fitted(values: np.ndarray, own: np.ndarray, design: np.ndarray, tau: float) -> tuple[Any, ...]:
+    """Given ``tau``, along the axes on which errors have the variances ``own``: log restricted
+    likelihood, posterior means, their variances about the line, and a root of those of the line."""
+    precision = 1 / (own + tau**2)
+    root = np.linalg.cholesky(np.linalg.pinv((design.T * precision) @ design, hermitian=True))
+    slopes = root @ root.T @ (design.T * precision) @ values
+    left, pull = values - design @ slopes, tau**2 * precision
+    log = np.log(precision).sum() + 2 * np.log(np.diag(root)).sum() - precision @ left**2
+    return (
+        log / 2,
+        values - (1 - pull) * left,
+        tau**2 * (1 - pull),
+        (1 - pull)[:, None] * design @ root,
+    )

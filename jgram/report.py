@@ -79,6 +79,7 @@ from jgram.evidence import (
     by_checks,
     by_gold,
     by_others,
+    expected_accuracies,
     join,
     observed_gold,
     with_boldness,
@@ -297,6 +298,7 @@ class _Judged(NamedTuple):
         evident: P-values of the tests against noise by all evidence together, where it is joined.
         weigh: What weighs alike.
         otherwise: The pairs where the other one of classes and records does.
+        expected: Accuracies of the reports by one another.
         plain: Payoffs by the observations before any pair was made to weigh every record alike.
     """
 
@@ -317,6 +319,7 @@ class _Judged(NamedTuple):
     evident: Any = None
     weigh: str = CLASSES
     otherwise: Payoffs | None = None
+    expected: Any = None
     plain: Any = None
 
     @property
@@ -443,7 +446,7 @@ def _judge_by_others(judged: _Judged) -> _Judged:
     if labels.ndim > 2 and not bound.numbers:
         raise ValueError("expected y= to rank soft reports, got none: give observations or labels")
     d, rows, groups = len(bound.classes), slice(None), judged.groups
-    gold = bound.gold
+    gold, expected = bound.gold, None
     if len(labels) < FEWEST_REPORTS and gold is not None:  # nothing but gold judges them
         rows = np.flatnonzero(labelled(gold))
         what = "numbers" if bound.numbers else "labels"
@@ -453,12 +456,13 @@ def _judge_by_others(judged: _Judged) -> _Judged:
         groups = None if groups is None else np.unique(groups[rows], return_inverse=True)[1]
     else:
         pairs, posteriors = by_others(labels, d, bound.weights, groups)
+        expected = expected_accuracies(labels, posteriors, bound.weights)
         seen = [Features(jax.numpy.asarray(q), Linear()) for q in posteriors]
     each = _each_alone(judged._replace(bound=bound, groups=groups), seen, rows)
     published = [part for one in each for part in _published(one)]
     noise = [float(one.noise[0]) for one in each]
     found = {"pairs": pairs, "noise": np.array(noise), "published": tuple(published)}
-    return judged._replace(bound=bound, **found)
+    return judged._replace(bound=bound, expected=expected, **found)
 
 
 def _each_alone(judged: _Judged, seen: Sequence[Any], rows: Any = slice(None)) -> list[_Judged]:
@@ -497,9 +501,10 @@ def _joined(judged: _Judged, observed: bool, between: Sequence[int] = ()) -> _Ju
     about = (len(bound.classes), bound.weights, judged.groups)
     lead = OBSERVATIONS if observed else OTHERS if several else GOLD
     kinds = {lead: judged.pairs}
-    noise = judged.noise
+    noise, expected = judged.noise, judged.expected
     if observed and several:
         kinds[OTHERS], posteriors = by_others(labels, *about)
+        expected = expected_accuracies(labels, posteriors, bound.weights)
         seen = [Features(jax.numpy.asarray(q), Linear()) for q in posteriors]
         by = [one.noise[0] for one in _each_alone(judged, seen)]
         noise = np.minimum(2 * np.minimum(noise, by), 1.0)  # by either, and both are looked at
@@ -517,8 +522,9 @@ def _joined(judged: _Judged, observed: bool, between: Sequence[int] = ()) -> _Ju
         kind: (kinds[kind].weights > 0).sum(axis=1) for kind in (GOLD, CHECKED) if kind in kinds
     }
     return judged._replace(
-        pairs=joined.pairs, own=judged.pairs, joined=joined, rows=rows, evident=noise
-    )
+        pairs=joined.pairs, own=judged.pairs, joined=joined, rows=rows, evident=noise,
+        expected=expected,
+    )  # fmt: skip
 
 
 def _weighed(judged: _Judged, weigh: str) -> _Judged:
@@ -800,12 +806,13 @@ def _accuracies(judged: _Judged) -> list[dict[str, Any]]:
     right = np.where(part < 0, np.nan, part == gold[rows])
     weights = None if judged.bound.weights is None else judged.bound.weights[rows]
     first, second = np.triu_indices(len(labels), 1)
-    others = [np.nan_to_num(values) for kind, values in joined.contrasts.items() if kind != GOLD]
-    reading = np.zeros(len(labels))
-    for values in others:
-        np.add.at(reading, first, values)
-        np.subtract.at(reading, second, values)
-    found = accuracies(right, reading, weights, confidence=judged.confidence)
+    readings = [] if judged.expected is None else [judged.expected]
+    for kind, values in joined.contrasts.items():
+        reading, known = np.zeros(len(labels)), np.nan_to_num(values)
+        np.add.at(reading, first, known)
+        np.subtract.at(reading, second, known)
+        readings += [reading] * (kind != GOLD)
+    found = accuracies(right, readings, weights, confidence=judged.confidence)
     return [
         {"accuracy": float(mean), "accuracy_interval": (float(low), float(high))}
         for mean, low, high in zip(found.mean, found.low, found.high, strict=True)

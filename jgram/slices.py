@@ -251,7 +251,7 @@ def _keeps(read: _Read, confidence: float) -> list[tuple[Any, ...]]:
     a, b = read.means[known].T
     ratio = b / a
     cov = np.diag(read.variance((-ratio, 1.0), known) / a**2)
-    means, errors, _ = drawn_together(ratio, cov, [np.ones((len(a), 1))])
+    means, errors = drawn_together(ratio, cov, [np.ones((len(a), 1))])
     quantile = student_quantile(normal_quantile(confidence), read.count[known] - 1)
     errors = np.asarray(quantile) * errors
     said = zip(means, zip(means - errors, means + errors, strict=True), ratio, strict=True)

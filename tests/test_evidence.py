@@ -172,10 +172,10 @@ def test_accuracies_of_few_gold_rows():
         limit = np.quantile(rng.normal(size=(10, 4000)) + rng.normal(size=4000), true, axis=1)
         right = (rng.normal(size=(10, 20)) + hard < np.diag(limit)[:, None]).astype(float)
         reading = true + rng.normal(0, 0.05, 10)
-        found = accuracies(right, reading)
+        found = accuracies(right, [reading])
         errors["alone"].append(found.alone - true)
         errors["right"].append(found.mean - true)
-        errors["upside down"].append(accuracies(right, -reading).mean - true)
+        errors["upside down"].append(accuracies(right, [-reading]).mean - true)
         held.append((found.low <= true) & (true <= found.high))
     rmse = {}
     for name, part in errors.items():  # what the rows have in common no reading can tell
