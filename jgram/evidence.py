@@ -152,7 +152,7 @@ def by_others(
         ]
     found = stacked(
         [
-            _paid(Features(jnp.asarray(y), Linear()), kept[pair], folded, groups, num_classes)
+            _paid(_numbers(y), kept[pair], folded, groups, num_classes)
             for y, pair in zip(without, chosen, strict=False)
         ]
     )
