@@ -30,13 +30,12 @@ from jgram.data import (
     find_leaks,
     prepare_table,
 )
-from jgram.data.bins import cut
 from jgram.data.columns import Column, column, read, read_table
 from jgram.data.columns import take as take_rows
 from jgram.data.counting import draw, over_files, patterns
 from jgram.data.files import FIRST_ROW, opened, parsed
 from jgram.data.labels import EncodedReports, Merge, Missing
-from jgram.data.numbers import ReportKind, are_numbers, look_like_grades, normal_scores
+from jgram.data.numbers import ReportKind, are_numbers, cut, look_like_grades, normal_scores
 from jgram.data.observations import hardly_repeats
 from jgram.data.table import ColumnKind, Scale, is_text
 from jgram.data.written import in_words

@@ -180,7 +180,7 @@ def slices(
 
     Args:
         by: By column the slices in words, and which of them each record is in
-            (:func:`jgram.data.bins.cut`).
+            (:func:`jgram.data.numbers.cut`).
         best: The report that the others are measured by.
         paid: By report the payoffs of the best one and of its own, and frequencies.
         groups: Group of each record.

@@ -18,7 +18,6 @@ from jgram.data import (
     count_files,
     delimited,
     encode_labels,
-    encodings,
     read_cells,
     read_columns,
 )
@@ -371,7 +370,7 @@ def test_empty_options_are_refused(write, option):
 def test_the_encoding_is_found_and_said(tmp_path, monkeypatch, encoding, text):
     path, plain = tmp_path / "a.csv", Reading(separator=";")
     for size in (1 << 20, 7):  # of the blocks in which it is looked for
-        monkeypatch.setattr(encodings, "_BLOCK", size)
+        monkeypatch.setattr(delimited, "_BLOCK", size)
         path.write_bytes(text.encode(encoding))
         (name, cells), _ = read_columns(path).items()
         assert [name, cells[0]] == [line.split(";")[0] for line in text.splitlines()]
@@ -385,7 +384,7 @@ def test_the_encoding_is_found_and_said(tmp_path, monkeypatch, encoding, text):
 def test_bytes_that_an_encoding_does_not_know_are_named_by_their_row(tmp_path, monkeypatch):
     (tmp_path / "a.csv").write_bytes("a,b\n1,2\nü,3\n".encode("cp1252"))
     for size in (1 << 20, 3):
-        monkeypatch.setattr(encodings, "_BLOCK", size)
+        monkeypatch.setattr(delimited, "_BLOCK", size)
         message = refused(read_columns, tmp_path / "a.csv", encoding="utf-8")
         assert "a.csv: expected text in utf-8, got byte 0xfc in row 3" in message
     monkeypatch.setitem(sys.modules, "charset_normalizer", None)

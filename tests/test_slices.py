@@ -7,8 +7,8 @@ import pytest
 import jgram
 from jgram.arrays import float64
 from jgram.contrasts import pair_payoffs
-from jgram.data.bins import cut
 from jgram.data.columns import read
+from jgram.data.numbers import cut
 from jgram.observed import observe
 from jgram.slices import slices
 from tests.refusals import refused

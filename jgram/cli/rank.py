@@ -15,7 +15,7 @@ from jgram.display import Field, Line, Table, records
 
 if TYPE_CHECKING:
     from jgram.cli.read import Given
-    from jgram.data.roles import Role
+    from jgram.data.table import Role
     from jgram.ranking import Ranking
 
 __all__ = ["run"]
@@ -162,7 +162,7 @@ def _observed(
     """Where two reports have nothing else, all columns that say something are observations."""
     from jgram.cli.read import first_columns
     from jgram.data.columns import listing
-    from jgram.data.roles import LEFT_OUT, OBSERVATION, column_roles
+    from jgram.data.table import LEFT_OUT, OBSERVATION, column_roles
     from jgram.evidence import FEWEST_REPORTS
 
     reports = source.report or ()
@@ -189,7 +189,7 @@ def _list_columns(source: Input, output: Output) -> int:
     """What the columns of a file may be, and a command to start with."""
     from jgram.cli.read import first_columns
     from jgram.data.json import to_json
-    from jgram.data.roles import column_roles
+    from jgram.data.table import column_roles
 
     roles = column_roles(first_columns(source))
     fields = [
@@ -210,7 +210,7 @@ def _list_columns(source: Input, output: Output) -> int:
 
 def _first_command(source: Input, roles: "Sequence[Role]") -> str | None:
     """A command that ranks what may be reports; ``None`` where nothing may be."""
-    from jgram.data.roles import GOLD, OBSERVATION, REPORT
+    from jgram.data.table import GOLD, OBSERVATION, REPORT
 
     reports, gold, rest = (
         [one.name for one in roles if one.role == role] for role in (REPORT, GOLD, OBSERVATION)

@@ -31,19 +31,9 @@ from jgram.data.table import ColumnKind
 from jgram.data.written import Written
 
 __all__ = [
-    "Beside",
-    "Given",
-    "Prepared",
-    "first_columns",
-    "kernel_of",
-    "listed",
-    "merge_of",
-    "prepare",
-    "ranked",
-    "read_for_judging",
-    "read_raw",
-    "read_records",
-]
+    "Beside", "Given", "Prepared", "first_columns", "kernel_of", "listed", "merge_of", "prepare",
+    "ranked", "read_for_judging", "read_raw", "read_records",
+]  # fmt: skip
 
 LARGE_BYTES, LARGE_RECORDS = 1 << 28, 5_000_000  # of text or Arrow files, of Parquet files
 _NOTHING_TO_CUT = "--bins: expected a numeric column to put into bins, got none"

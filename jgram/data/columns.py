@@ -24,15 +24,9 @@ import numpy as np
 from jgram.data.written import Dates, Written, find_dates, find_written, is_plain
 
 __all__ = [
-    "Column",
-    "check_aligned",
-    "column",
-    "dataset_columns",
-    "drop_missing",
-    "named_columns",
-    "read",
+    "Column", "check_aligned", "column", "dataset_columns", "drop_missing", "named_columns", "read",
     "read_table",
-]
+]  # fmt: skip
 
 _FEW_NAMES = 20
 _NARROW = 1 << 16  # so wide a range of integers is looked up in a table

@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 
 from jgram.counted import Counted, count, merge, objects, representatives
-from jgram.data.bins import quantile_bins
 from jgram.data.columns import DROP_HINT, column, drop_missing
 from jgram.data.files import Batch, Reading, batches, joined, opened, parsed, rows_of, select
+from jgram.data.numbers import quantile_bins
 from jgram.data.written import Written
 
 __all__ = [

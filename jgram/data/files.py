@@ -21,27 +21,12 @@ from typing import Any
 import numpy as np
 
 from jgram.data.columns import did_you_mean, listing, read
-from jgram.data.delimited import find_separator, open_text, parse_cells, text_rows
-from jgram.data.encodings import find_encoding
+from jgram.data.delimited import find_encoding, find_separator, open_text, parse_cells, text_rows
 
 __all__ = [
-    "FIRST_ROW",
-    "Batch",
-    "Reading",
-    "batches",
-    "column_names",
-    "joined",
-    "list_files",
-    "opened",
-    "parsed",
-    "read_cells",
-    "read_columns",
-    "read_files",
-    "readable",
-    "rows_of",
-    "select",
-    "told",
-]
+    "FIRST_ROW", "Batch", "Reading", "batches", "column_names", "joined", "list_files", "opened",
+    "parsed", "read_cells", "read_columns", "read_files", "readable", "rows_of", "select", "told",
+]  # fmt: skip
 
 _FORMATS = {
     "text in columns": (".csv", ".tsv", ".txt"),
@@ -71,7 +56,7 @@ class Reading:
         missing_values: Cells of text files that are missing whatever the column.
         edges: Columns of numbers to put into bins, by their inner edges.
         drop: Whether records that lack a value are left out in the end.
-        encoding: Of text files; found from their bytes by default (:mod:`jgram.data.encodings`).
+        encoding: Of text files; found from their bytes by default.
         sheet: Of workbooks; the first that holds records by default.
     """
 

@@ -33,16 +33,9 @@ from jgram.data.observations import check_observations
 from jgram.data.written import Written
 
 __all__ = [
-    "EncodedLabels",
-    "EncodedReports",
-    "Merge",
-    "Missing",
-    "check_soft_labels",
-    "encode_labels",
-    "encode_reports",
-    "look_alikes",
-    "merging",
-]
+    "EncodedLabels", "EncodedReports", "Merge", "Missing", "check_soft_labels", "encode_labels",
+    "encode_reports", "look_alikes", "merging",
+]  # fmt: skip
 
 Missing = Literal["raise", "drop", "keep"]
 Merge = Mapping[Any, Any] | str | None

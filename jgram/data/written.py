@@ -10,15 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 __all__ = [
-    "WORDS_FOR_MISSING",
-    "Dates",
-    "Written",
-    "find_dates",
-    "find_written",
-    "in_words",
-    "is_number",
+    "WORDS_FOR_MISSING", "Dates", "Written", "find_dates", "find_written", "in_words", "is_number",
     "is_plain",
-]
+]  # fmt: skip
 
 WORDS_FOR_MISSING = frozenset(["", "na", "n/a", "#n/a", "nan", "null", "none", "<na>", ".", "-"])
 _DATE = re.compile(
