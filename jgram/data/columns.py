@@ -31,6 +31,7 @@ __all__ = [
 _FEW_NAMES = 20
 _NARROW = 1 << 16  # so wide a range of integers is looked up in a table
 EXACT = 1 << 53  # floats hold every integer up to here
+_SCALARS = {str, int, float, bool, type(None)}
 _KINDS: dict[tuple[type, ...], str] = {
     (bool, np.bool_): "bool",
     (complex, np.complexfloating): "complex",
@@ -281,7 +282,7 @@ def named_columns(data: Any, name: str) -> dict[str, Any]:
     """The columns of a mapping or data frame by name; anything else as it is, under ``name``."""
     if isinstance(data, Mapping):
         found = dict(data)
-    elif _is_dataset(data):
+    elif hasattr(data, "column_names") and isinstance(getattr(data, "features", None), Mapping):
         found = dataset_columns(data)
     else:
         foreign = _foreign(data, name)
@@ -442,11 +443,6 @@ def length(data: Any, name: str) -> int:
 # Frames and columns of other libraries ------------------------------------------------------
 
 
-def _is_dataset(data: Any) -> bool:
-    """Whether it is one split of Hugging Face ``datasets``, or looks like one."""
-    return hasattr(data, "column_names") and isinstance(getattr(data, "features", None), Mapping)
-
-
 def _foreign(data: Any, name: str = "y") -> Any:
     """The narwhals frame or column of an object of a data frame library, or None."""
     home = type(data).__module__.partition(".")[0]
@@ -565,7 +561,7 @@ def _array(data: Any, foreign: Any, name: str) -> tuple[np.ndarray, np.ndarray |
     elif isinstance(data, np.ma.MaskedArray):
         values, present = np.ma.getdata(data), ~np.ma.getmaskarray(data)
     elif isinstance(data, list | tuple):
-        nested = not _are_scalars(data) and any(
+        nested = not _SCALARS.issuperset(map(type, data)) and any(
             isinstance(x, list | tuple) or getattr(x, "ndim", 0) for x in data
         )
         values = _stack(data, name) if nested else _objects(data)
@@ -625,7 +621,7 @@ def _narrow_block(values: np.ndarray, present: np.ndarray, name: str) -> np.ndar
 def _objects(values: Iterable[Any]) -> np.ndarray:
     """A 1-D object array of Python scalars, whatever the elements are."""
     values = list(values)
-    if not _are_scalars(values):
+    if not _SCALARS.issuperset(map(type, values)):
         values = [
             None if x is np.ma.masked else x.item() if getattr(x, "ndim", None) == 0 else x
             for x in values
@@ -633,10 +629,6 @@ def _objects(values: Iterable[Any]) -> np.ndarray:
     array = np.empty(len(values), object)
     array[:] = values
     return array
-
-
-def _are_scalars(values: Iterable[Any]) -> bool:
-    return set(map(type, values)) <= {str, int, float, bool, type(None)}
 
 
 def _holds_lists(values: np.ndarray) -> bool:
@@ -727,8 +719,15 @@ def refuse_mixed(values: np.ndarray, name: str) -> None:
 
 def _factorise(values: np.ndarray) -> tuple[list[Any], np.ndarray]:
     """Distinct values as sorted Python scalars, and the position of each value among them."""
-    if values.dtype.kind in "iu" and (found := _factorise_dense(values)) is not None:
-        return found
+    if values.dtype.kind in "iu" and values.size:
+        low, high = int(values.min()), int(values.max())
+        if high - low <= max(_NARROW, len(values)):  # need no sorting
+            wide = values.dtype == np.uint64  # which int64 does not hold
+            offsets = values - values.min() if wide else values.astype(np.int64) - low
+            used = np.zeros(high - low + 1, bool)
+            used[offsets] = True
+            place = np.cumsum(used, dtype=np.int32) - 1
+            return [int(x) + low for x in np.flatnonzero(used)], place[offsets]
     if values.dtype.kind == "O":
         return _used(*_counted(values))
     distinct, inverse = np.unique(values, return_inverse=True)
@@ -755,30 +754,6 @@ def _used(labels: Sequence[Any], inverse: np.ndarray) -> tuple[list[Any], np.nda
     place = np.zeros(len(labels), np.intp)
     place[used] = np.arange(len(used))
     return [labels[i] for i in used], place[inverse]
-
-
-def _factorise_dense(values: np.ndarray) -> tuple[list[Any], np.ndarray] | None:
-    """Integers of a narrow range, without sorting them; ``None`` where the range is wide."""
-    if len(values) == 0:
-        return None
-    low, high = int(values.min()), int(values.max())
-    if high - low > max(_NARROW, len(values)):
-        return None
-    unsigned = values.dtype == np.uint64  # which int64 does not hold
-    offsets = values - values.min() if unsigned else values.astype(np.int64) - low
-    used = np.zeros(high - low + 1, bool)
-    used[offsets] = True
-    place = np.cumsum(used, dtype=np.int32) - 1
-    return [int(x) + low for x in np.flatnonzero(used)], place[offsets]
-
-
-def in_order(values: Iterable[Any]) -> list[Any]:
-    """Sorted, or in order of appearance where the values have no order."""
-    values = list(values)
-    try:
-        return sorted(values)
-    except TypeError:
-        return values
 
 
 # Words --------------------------------------------------------------------------------------

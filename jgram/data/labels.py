@@ -21,7 +21,6 @@ from jgram.data.columns import (
     check_aligned,
     column,
     did_you_mean,
-    in_order,
     is_missing,
     listing,
     named_columns,
@@ -135,12 +134,9 @@ def encode_reports(
         merge: Labels that become others (:func:`merging`).
         identifiers: Whether every record may be a class of its own, as where classes are listed.
 
-    Returns:
-        Codes int32 ``[n]`` by name, the classes, the rows kept, and warnings.
-
     Raises:
-        ValueError: Missing, mixed, fractional, negative, out-of-range, unknown, empty or
-            multi-dimensional labels; reports of different lengths, indexes or label types.
+        ValueError: Missing, mixed, fractional, negative, unknown, empty or multi-dimensional
+            labels; reports of different lengths, indexes or label types.
 
     Example:
         >>> encoded = encode_reports({"ann": ["a", "b"], "bob": ["b", None]}, missing="keep")
@@ -152,14 +148,7 @@ def encode_reports(
     if similar.merged:
         columns = {name: _renamed(labels, similar.merged) for name, labels in columns.items()}
     keep = np.all([one.present | (missing != "drop") for one in columns.values()], axis=0)
-    used = [labels for labels in columns.values() if labels.values.size]
-    if not (keep.any() and used):
-        raise ValueError(
-            f"{', '.join(columns)}: every one of the {len(keep)} records lacks a label"
-        )
-    if len({labels.kind for labels in used}) > 1:
-        together = np.concatenate([labels.values.astype(object) for labels in used])
-        refuse_mixed(together, ", ".join(columns))
+    used = _used(columns, keep)
     if not identifiers and classes is None and num_classes is None:
         for labels in columns.values():
             _refuse_identifiers(labels, weights)
@@ -240,11 +229,7 @@ def merging(counts: Mapping[Any, float | int], merge: Merge, kept: Any = None) -
     Args:
         counts: Records of every name.
         merge: ``None`` merges nothing; ``"auto"`` what differs in one letter at most from one more
-            frequent name; names to names what it says.
-        kept: Names that ``"auto"`` leaves as they are, if there are any.
-
-    Raises:
-        ValueError: Another ``merge``, of names that do not occur, or of one into a merged one.
+            frequent name, but for those ``kept``; names to names what it says.
 
     Example:
         >>> merging({"Building": 90, "building ": 7, "Bulding": 3, "Road": 80}, "auto").merged
@@ -275,11 +260,9 @@ def merging(counts: Mapping[Any, float | int], merge: Merge, kept: Any = None) -
 
 def _pairs(names: Mapping[Any, Any], counts: Mapping[Any, float | int], word: str) -> str:
     """Names and those they are taken for, with their records."""
-    groups: dict[Any, list[Any]] = {}
-    for name, other in names.items():
-        groups.setdefault(other, []).append(name)
     said = []
-    for other, group in groups.items():
+    for other in dict.fromkeys(names.values()):
+        group = [name for name in names if names[name] == other]
         spell = ascii if any(_look_the_same(name, other) for name in group) else repr
         shown = [f"{spell(name)} ({counts.get(name, 0):g})" for name in (*group, other)]
         said.append(f"{', '.join(shown[:-1])} {word} {shown[-1]}")
@@ -363,6 +346,18 @@ def _checked(reports: Any, missing: Missing) -> dict[str, Column]:
     return columns
 
 
+def _used(columns: Mapping[str, Column], keep: np.ndarray) -> list[Column]:
+    """The columns that have a label, labels of one type in all."""
+    used = [labels for labels in columns.values() if labels.values.size]
+    if not (keep.any() and used):
+        n = len(keep)
+        raise ValueError(f"{', '.join(columns)}: every one of the {n} records lacks a label")
+    if len({labels.kind for labels in used}) > 1:
+        together = np.concatenate([labels.values.astype(object) for labels in used])
+        refuse_mixed(together, ", ".join(columns))
+    return used
+
+
 def _counts(columns: Iterable[Column], weights: np.ndarray | None) -> dict[Any, float]:
     """How many records have each label, in all columns together."""
     counts: dict[Any, float] = {}
@@ -405,7 +400,9 @@ def _class_order(
         order = tuple(range(num_classes))
     else:
         declared = dict.fromkeys(label for labels in columns for label in labels.declared)
-        seen = in_order(dict.fromkeys(label for labels in used for label in labels.factors[0]))
+        seen = [*dict.fromkeys(label for labels in used for label in labels.factors[0])]
+        with suppress(TypeError):  # labels without an order stay as they appeared
+            seen.sort()
         rest = (x for x in seen if x not in declared and not (numeric and x < 0))
         order = (*declared, *rest)
     if abstain is not None:

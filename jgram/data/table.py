@@ -108,13 +108,12 @@ def prepare_table(
 ) -> PreparedTable:
     """Mixed columns as one array of comparable numbers, ready for the table kernel.
 
-    A number becomes the normal score of its rank, standardised. A category becomes a one-hot code
-    over ``sqrt(1 - sum p^2)``, its missing cells a category of their own. Missing numbers become
-    the median, and an indicator column says where. Bools are categories, dates numbers. Texts of
-    several words that hardly repeat become a block of numbers by the pieces of words they share
-    (:mod:`jgram.data.features`). Columns that are constant, hold row numbers, or hardly repeat and
-    hold no words are left out and named. An array ``[n, k]`` is an embedding and stays as it is;
-    beside columns it stays a block of its own.
+    A number becomes the normal score of its rank, standardised; missing ones the median, and an
+    indicator says where. A category becomes a one-hot code over ``sqrt(1 - sum p^2)``, missing
+    cells a category. Bools are categories, dates numbers. Texts of several words that hardly repeat
+    become numbers by the pieces of words they share (:mod:`jgram.data.features`). Columns that are
+    constant, hold row numbers, or hardly repeat and hold no words are left out and named. An array
+    ``[n, k]`` is an embedding and stays as it is; beside columns it stays a block of its own.
 
     Args:
         y: A data frame of any library, a mapping of names to columns ``[n]`` and blocks
@@ -123,9 +122,6 @@ def prepare_table(
         kinds: ``"number"``, ``"category"``, ``"text"`` or ``"ignore"`` by column, where its type is
             not what it seems: ``{"zip": "category", "id": "ignore"}``.
         scale: Of numbers: ``"rank"``, ``"standard"`` (mean 0, variance 1) or ``"none"``.
-
-    Returns:
-        A :class:`PreparedTable`.
 
     Raises:
         ValueError: Options that name no column or no kind, values that fit no kind, nothing left
@@ -145,10 +141,7 @@ def prepare_table(
     if check_aligned(named) == 0:
         raise ValueError(f"{name}: expected at least one record, got none")
     columns, asked = read_table(named, name), kinds or {}
-    found, reasons = _found_kinds(columns, asked)
-    if not found:
-        why = "; ".join(f"{label} {reason}" for label, reason in reasons.items())
-        raise ValueError(f"{name}: expected a column that says something, got none: {why}")
+    found, reasons = _found_kinds(columns, asked, name)
     made = {"number": partial(Number.of, scale=scale), **_MADE}
     order = sorted(found, key=lambda label: found[label] in ("text", "block"))
     features = {label: made[found[label]](columns[label]) for label in order}
@@ -172,7 +165,7 @@ def prepare_table(
 
 
 def _found_kinds(
-    columns: Mapping[str, Column], asked: Mapping[str, str]
+    columns: Mapping[str, Column], asked: Mapping[str, str], name: str
 ) -> tuple[dict[str, str], dict[str, str]]:
     """What each column is taken for, and why others are left out."""
     for label, kind in asked.items():
@@ -187,22 +180,24 @@ def _found_kinds(
     for label, given in columns.items():
         if asked.get(label) == "ignore":
             continue
-        kind = "block" if given.is_block else asked.get(label) or column_kind(given)
-        reason = why_left_out(given, kind, asked=label in asked, alone=alone)
+        kind, reason = _kind(given, asked.get(label), alone)
         if kind == "text" and embedded and label not in asked:
             reason = "is text, beside an embedding (kinds={...: 'text'} reads it too)"
         if reason is None:
             found[label] = kind
         else:
             reasons[label] = reason
+    if not found:
+        why = "; ".join(f"{label} {reason}" for label, reason in reasons.items())
+        raise ValueError(f"{name}: expected a column that says something, got none: {why}")
     return found, reasons
 
 
-def column_kind(given: Column) -> str:
-    """What a column is taken for: ``number``, ``category`` or ``text``."""
-    if given.measured:
-        return "number"
-    return "text" if is_text(given) else "category"
+def _kind(given: Column, asked: str | None = None, alone: bool = False) -> tuple[str, str | None]:
+    """What a column is taken for, and why it is left out, if it is."""
+    kind = "block" if given.is_block else asked
+    kind = kind or ("number" if given.measured else "text" if is_text(given) else "category")
+    return kind, _why_left_out(given, kind, asked=asked is not None, alone=alone)
 
 
 def is_text(given: Column) -> bool:
@@ -216,7 +211,7 @@ def is_text(given: Column) -> bool:
     return 2 * len(distinct) > n > _FEW_RECORDS and float(np.mean(words)) > 3
 
 
-def why_left_out(given: Column, kind: str, *, asked: bool, alone: bool) -> str | None:
+def _why_left_out(given: Column, kind: str, *, asked: bool, alone: bool) -> str | None:
     """Why a column is left out, if it is."""
     if kind == "block":
         return None if given.part_names else "has no columns"
@@ -231,7 +226,8 @@ def why_left_out(given: Column, kind: str, *, asked: bool, alone: bool) -> str |
     if asked:
         return None
     if kind == "number":
-        rows = not alone and given.present.all() and _are_row_numbers(given.values)
+        whole = n > _FEW_RECORDS and given.values.dtype.kind in "iu" and given.present.all()
+        rows = whole and not alone and bool(np.all(np.diff(np.sort(given.values)) == 1))
         return "numbers the rows (kinds={...: 'number'} keeps it)" if rows else None
     if kind == "text":
         return None
@@ -245,12 +241,6 @@ def why_left_out(given: Column, kind: str, *, asked: bool, alone: bool) -> str |
     if len(distinct) > _TOO_MANY_LEVELS:
         return f"has {len(distinct)} categories: an identifier (kinds={{...: 'category'}} keeps it)"
     return None
-
-
-def _are_row_numbers(values: np.ndarray) -> bool:
-    if len(values) <= _FEW_RECORDS or values.dtype.kind not in "iu":
-        return False
-    return bool(np.all(np.diff(np.sort(values)) == 1))
 
 
 # Words --------------------------------------------------------------------------------------
@@ -392,8 +382,7 @@ def _alike(one: frozenset[Any], other: frozenset[Any]) -> bool:
 def _reason(one: Column) -> tuple[str | None, str]:
     """Why a column cannot be observed, if it cannot, and what it holds."""
     try:
-        kind = "block" if one.is_block else column_kind(one)
-        reason = why_left_out(one, kind, asked=False, alone=False)
+        kind, reason = _kind(one)
         reason = None if reason is None else reason.partition(" (kinds")[0]
     except ValueError as error:
         return str(error).removeprefix(f"{one.name}: "), ""
