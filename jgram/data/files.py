@@ -277,14 +277,8 @@ def batches(
         Cells of a text file as they stand there, Arrow arrays, or arrays of an npz file.
     """
     kind = _kind(path)
-    ways = {
-        _TEXT: _text_batches,
-        _NPZ: _npz_batches,
-        _EXCEL: _frame_batches,
-        _LINES: _frame_batches,
-    }
     with readable(path, kind):
-        for columns, given in ways.get(kind, _arrow_batches)(path, reading, coded):
+        for columns, given in _READERS[kind](path, reading, coded):
             rows = start + given
             end = int(rows[-1]) + 1 if len(rows) else start
             if choose is not None:
@@ -477,6 +471,12 @@ def _npz_batches(path: Any, reading: Reading, _: bool) -> Cells:
     yield found, np.arange(max((len(array) for array in found.values() if array.ndim), default=0))
 
 
+_READERS = {
+    _TEXT: _text_batches, _PARQUET: _arrow_batches, _ARROW: _arrow_batches, _NPZ: _npz_batches,
+    _EXCEL: _frame_batches, _LINES: _frame_batches,
+}  # fmt: skip
+
+
 # Files end to end -----------------------------------------------------------------------------
 
 
@@ -503,11 +503,10 @@ def _read(
 def joined(parts: Sequence[Mapping[str, Any]], source: Any) -> dict[str, Any]:
     """The columns of several batches (:func:`batches`) end to end, as they stand there."""
     first = next(iter(parts[0].values()), None)
-    if isinstance(first, list | np.ndarray):
-        chained = itertools.chain.from_iterable
-        end_to_end: Any = np.concatenate if isinstance(first, np.ndarray) else chained
-        found = {name: end_to_end([part[name] for part in parts]) for name in parts[0]}
-        return found if isinstance(first, np.ndarray) else {n: list(x) for n, x in found.items()}
+    if isinstance(first, np.ndarray):
+        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    if isinstance(first, list):
+        return {name: [cell for part in parts for cell in part[name]] for name in parts[0]}
     with readable(source, "columns of one type"):
         import pyarrow
 

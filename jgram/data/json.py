@@ -35,7 +35,7 @@ def to_data(record: Any) -> Any:
     if (named := _named_values(record)) is not None:
         plain = {}
         for key, value in named.items():
-            key = _key(key)
+            key = ", ".join(map(str, key)) if isinstance(key, tuple) else str(key)
             plain[key] = to_data(value)
             number = value.item() if getattr(value, "ndim", None) == 0 else value
             if isinstance(number, float) and not math.isfinite(number):
@@ -47,8 +47,8 @@ def to_data(record: Any) -> Any:
         return to_data(record.tolist())
     if isinstance(record, list | tuple | set | frozenset):
         return [to_data(item) for item in record]
-    if record is None or isinstance(record, bool | str):
-        return str(record) if isinstance(record, str) else record
+    if record is None or isinstance(record, bool):
+        return record
     if isinstance(record, numbers.Integral):
         return int(record)
     if isinstance(record, numbers.Real | Decimal):
@@ -82,11 +82,9 @@ def _named_values(record: Any) -> dict[Any, Any] | None:
     """The named parts of a record, in order; None where it has none."""
     if isinstance(record, Mapping):
         return dict(record)
-    if isinstance(record, type):
-        return None
-    if dataclasses.is_dataclass(record):
+    if dataclasses.is_dataclass(record) and not isinstance(record, type):
         names = [field.name for field in dataclasses.fields(record) if field.repr]
-    elif hasattr(record, "_asdict"):
+    elif hasattr(record, "_asdict") and not isinstance(record, type):
         names = list(record._fields)
     else:
         return None
@@ -97,8 +95,3 @@ def _named_values(record: Any) -> dict[Any, Any] | None:
         if isinstance(member, property | cached_property) and not name.startswith("_")
     ]
     return {name: getattr(record, name) for name in dict.fromkeys(names)}
-
-
-def _key(key: Any) -> str:
-    """Names of pairs are joined: ``("ann", "bob")`` becomes ``ann, bob``."""
-    return ", ".join(map(str, key)) if isinstance(key, tuple) else str(key)

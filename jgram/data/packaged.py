@@ -1,11 +1,12 @@
 """The two data sets in the package: employment figures, and embeddings of images."""
 
-import csv
 import json
 from importlib import resources
 from typing import Any
 
 import numpy as np
+
+from jgram.data.files import read_columns
 
 __all__ = ["cifar10_embeddings", "employment"]
 
@@ -23,11 +24,8 @@ def employment() -> dict[str, Any]:
 
     Reference: Experiment 3 and Table 1.
     """
-    with (resources.files("jgram.data") / "employment.csv").open(encoding="utf-8") as file:
-        header, *rows = csv.reader(file)
-    months, *columns = zip(*rows, strict=True)
-    numbers = [np.array(column, np.int64) for column in columns]
-    return dict(zip(header, [np.array(months), *numbers], strict=True))
+    columns = read_columns(str(resources.files("jgram.data") / "employment.csv"))
+    return {**columns, "month": columns["month"].astype(str)}
 
 
 def cifar10_embeddings() -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
