@@ -50,8 +50,6 @@ def align(
 
     Args:
         reports: Labels ``[k, n]``, negative where missing, or soft ``[k, n, d]``; concrete.
-        num_classes: ``d``.
-        weights: Frequencies ``[n]``.
 
     Example:
         >>> noise, truth = np.arange(100) // 50, np.arange(100) % 2

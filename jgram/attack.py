@@ -89,15 +89,13 @@ class ObservationAttack(NamedTuple):
 
 
 class PolicyAttack(NamedTuple):
-    """The best misreport policy found, one for each restart.
+    """The best misreport policies found, one for each of ``r`` starts.
 
     Attributes:
-        policies: Row-stochastic ``[restarts, d, d]``, the probability of each report given the true
-            label.
-        gains: ``[restarts]``, log score over that of the truth.
-        permutations: ``[restarts, d]``, the most probable report of each true label.
-        distances: ``[restarts]``, the largest distance of an entry of the policy to that
-            deterministic policy.
+        policies: Row-stochastic ``[r, d, d]``, the probability of each report by true label.
+        gains: ``[r]``, log score over that of the truth.
+        permutations: ``[r, d]``, the most probable report of each true label.
+        distances: ``[r]``, the largest distance of an entry of the policy to that permutation's.
     """
 
     policies: Float[Array, "r d d"]
@@ -110,7 +108,7 @@ def ascend_reports(
     key: Key[Array, "..."],
     x: Shaped[Array, " n"],
     y: Shaped[Array, "n ..."],
-    kernel: Kernel = rbf,
+    kernel: Kernel | str = rbf,
     *,
     score: Score = plugin_log_score,
     budget: float = 1.0,
@@ -130,9 +128,7 @@ def ascend_reports(
     Args:
         key: A typed ``jax.random.key``, or one for every start, in one batch: the first starts at
             the honest reports, the others around them.
-        x: Honest reports ``[n]``.
         y: Observations, as the source knows or guesses them.
-        kernel: A kernel, or any function of two observations.
         score: Any ``score(x_hat, y, kernel, num_classes=d) -> log score`` that is differentiable in
             soft reports ``[n, d]``.
         budget: Largest share of changed records, in [0, 1].
@@ -150,14 +146,14 @@ def ascend_reports(
         >>> attack.reports.tolist(), round(float(attack.changed), 2)
         ([0, 0, 1, 1, 1, 0], 0.33)
     """
-    x, d, cost = _honest(x, budget)
+    x, home = _honest(x, budget)
     kernel, y = resolve(kernel, y), jnp.asarray(y)
-    base = _start(score, 1.0 - cost, y, kernel, d)
-    _check_gradient(score, 1.0 - cost, y, kernel, 0)
+    base = _start(score, home, y, kernel, home.shape[1])
+    _check_gradient(score, home, y, kernel, 0)
     keys = jax.random.split(key, STARTS) if key.ndim == 0 else key
     optimizer = optimizer or _default_optimizer()
     labels, values, path = _ascend(
-        keys, y, kernel, cost, budget, score=score, optimizer=optimizer, steps=steps
+        keys, y, kernel, home, budget, score=score, optimizer=optimizer, steps=steps
     )
     labels = jnp.concatenate([x[None], labels])
     values = jnp.concatenate([base[None], jnp.where(jnp.isnan(values), -jnp.inf, values)])
@@ -169,7 +165,7 @@ def ascend_reports(
 def flip_greedily(
     x: Shaped[Array, " n"],
     y: Shaped[Array, "n ..."],
-    kernel: Kernel = rbf,
+    kernel: Kernel | str = rbf,
     *,
     budget: float = 1.0,
     flips: int | None = None,
@@ -193,12 +189,11 @@ def flip_greedily(
         >>> flip_greedily(x, y, "delta").reports.tolist()
         [0, 0, 1, 1, 1, 0]
     """
-    x, d, cost = _honest(x, budget)
-    y = jnp.asarray(y)
-    kernel = resolve(kernel, y)
+    x, home = _honest(x, budget)
+    kernel, y, d = resolve(kernel, y), jnp.asarray(y), home.shape[1]
     base = _start(plugin_log_score, x, y, kernel, d)
     limit = len(x) if flips is None else flips
-    labels, path, count = _flip(observe(kernel, y), cost, budget, limit=limit)
+    labels, path, count = _flip(observe(kernel, y), home, budget, limit=limit)
     value = plugin_log_score(labels, y, kernel, num_classes=d) if count else base
     return ReportAttack(labels, value, value - base, jnp.mean(labels != x), path[:count])
 
@@ -206,7 +201,7 @@ def flip_greedily(
 def perturb_observations(
     x_hat: Shaped[Array, "n ..."],
     y: Float[Array, "n ..."],
-    kernel: Kernel = rbf,
+    kernel: Kernel | str = rbf,
     *,
     radius: float,
     norm: Literal["l2", "linf"] = "linf",
@@ -220,7 +215,6 @@ def perturb_observations(
     the given observations. To lower a score, attack its negative.
 
     Args:
-        x_hat: Labels ``[n]`` or soft reports ``[n, d]``.
         y: Observations ``[n, ...]``, floating point.
         kernel: A kernel that is differentiable in the observations.
         radius: How far one record may be shifted, in the units of ``y``; at least 0.
@@ -259,11 +253,7 @@ def perturb_observations(
 
 
 def ascend_policy(
-    key: Key[Array, ""],
-    prior: Float[Array, " d"],
-    *,
-    steps: int = 300,
-    restarts: int = 16,
+    key: Key[Array, ""], prior: Float[Array, " d"], *, steps: int = 300, restarts: int = 16
 ) -> PolicyAttack:
     """The best misreport policy of a source that knows its labels and nothing of the observations.
 
@@ -309,25 +299,22 @@ def _default_optimizer(longest: float | None = None) -> Any:
     return steps if longest is None else optax.chain(optax.clip_by_global_norm(longest), steps)
 
 
-def _honest(x: Any, budget: float) -> tuple[Array, int, Array]:
-    """Honest labels, number of classes and what each report would cost, ``[n, d]``: 1 for a lie."""
+def _honest(x: Any, budget: float) -> tuple[Array, Array]:
+    """Honest labels, and as a matrix ``[n, d]``: what is 0 in it is a lie."""
     if not 0 <= budget <= 1:
         raise ValueError(f"expected a budget in [0, 1], a share, got {budget}")
     if jnp.ndim(x) != 1:
         raise ValueError(f"expected honest labels of shape [n], got {list(jnp.shape(x))}")
-    d = infer_num_classes(x, None)
-    x = jnp.asarray(x, jnp.int32)
-    return x, d, 1.0 - report_matrix(x, d)
+    d, x = infer_num_classes(x, None), jnp.asarray(x, jnp.int32)
+    return x, report_matrix(x, d)
 
 
 def _start(score: Score, x_hat: Array, y: Array, kernel: Any, d: int) -> Array:
     """The score where an attack starts; refused where there is none."""
     value = score(x_hat, y, kernel, num_classes=d)
     if not jnp.isfinite(value):
-        raise ValueError(
-            f"expected a finite log score to start from, got {value}: "
-            f"{_explain(x_hat, y, kernel, d)}"
-        )
+        reason = _explain(x_hat, y, kernel, d)
+        raise ValueError(f"expected a finite log score to start from, got {value}: {reason}")
     return value
 
 
@@ -363,13 +350,7 @@ def _check_gradient(score: Score, z: Array, y: Array, kernel: Any, argument: int
 
 
 def _climb(
-    value: Callable[[Array], Array],
-    logits: Array,
-    home: Array,
-    cost: Array,
-    budget: Any,
-    optimizer: Any,
-    temperatures: Array,
+    value: Any, logits: Array, home: Array, budget: Any, optimizer: Any, temperatures: Array
 ) -> tuple[Array, Array]:
     """Logits after the ascent of ``value``, and the values on the way."""
     scale = 0.5 * len(logits)
@@ -377,7 +358,7 @@ def _climb(
     def step(state: tuple[Array, Any], temperature: Array) -> tuple[Any, Array]:
         logits, memory = state
         z = jax.nn.softmax(logits / temperature)
-        spent = jnp.mean(jnp.sum(z * cost, axis=1))
+        spent = jnp.mean(jnp.sum(z * (1.0 - home), axis=1))
         z = home + jnp.where(spent > budget, budget / spent, 1.0) * (z - home)
         reached, slope = jax.value_and_grad(value)(z)
         update, memory = optimizer.update(-scale * slope, memory, logits)
@@ -393,29 +374,33 @@ def _doubtful(z: Array) -> Array:
 
 
 @partial(jax.jit, static_argnames=("score", "optimizer", "steps"))
-def _ascend(keys, y, kernel, cost, budget, *, score, optimizer, steps):
-    home, temperatures = 1.0 - cost, jnp.geomspace(*TEMPERATURES, steps, dtype=cost.dtype)
+def _ascend(keys, y, kernel, home, budget, *, score, optimizer, steps):
+    temperatures = jnp.geomspace(*TEMPERATURES, steps, dtype=home.dtype)
 
     def value(z: Array) -> Array:
-        return score(z, y, kernel, num_classes=cost.shape[1])
+        return score(z, y, kernel, num_classes=home.shape[1])
 
     def one(key: Array, spread: Array) -> tuple[Array, Array, Array]:
         logits = _doubtful(home) + spread * jax.random.normal(key, home.shape, home.dtype)
-        logits, path = _climb(value, logits, home, cost, budget, optimizer, temperatures)
-        labels = _round(logits, cost, budget)
-        return labels, value(report_matrix(labels, cost.shape[1], None, home.dtype)), path
+        logits, path = _climb(value, logits, home, budget, optimizer, temperatures)
+        labels = _round(logits, home, budget)
+        return labels, value(report_matrix(labels, home.shape[1], None, home.dtype)), path
 
     return jax.vmap(one)(keys, jnp.minimum(jnp.arange(len(keys)), 1))
 
 
-def _round(logits: Array, cost: Array, budget: Any) -> Array:
+def _round(logits: Array, home: Array, budget: Any) -> Array:
     """The lies worth most, as many as the budget allows."""
-    x = jnp.argmin(cost, axis=1).astype(jnp.int32)
-    own = jnp.take_along_axis(logits, x[:, None], axis=1)
-    worth = jnp.where(cost > 0, logits - own, -jnp.inf)
+    n, x = len(home), _labels(home)
+    worth = logits - jnp.take_along_axis(logits, x[:, None], axis=1)
+    worth = jnp.where(home > 0, -jnp.inf, worth)
     lie, worth = jnp.argmax(worth, axis=1), jnp.max(worth, axis=1)
-    place = jnp.zeros(len(x), int).at[jnp.argsort(-worth)].set(jnp.arange(len(x)))
-    return jnp.where((worth > 0) & (place + 1 <= _allowance(budget, len(x))), lie, x)
+    place = jnp.zeros(n, int).at[jnp.argsort(-worth)].set(jnp.arange(n))
+    return jnp.where((worth > 0) & (place + 1 <= _allowance(budget, n)), lie, x)
+
+
+def _labels(home: Array) -> Array:
+    return jnp.argmax(home, axis=1).astype(jnp.int32)
 
 
 def _allowance(budget: Any, n: int) -> Any:
@@ -423,10 +408,10 @@ def _allowance(budget: Any, n: int) -> Any:
 
 
 @partial(jax.jit, static_argnames="limit")
-def _flip(observed, cost, budget, *, limit):
+def _flip(observed, home, budget, *, limit):
     """The best flip until none pays: labels, the scores on the way, and how many flips."""
-    n, d = cost.shape
-    x, squares = jnp.argmin(cost, axis=1).astype(jnp.int32), observed.squares
+    n, d = home.shape
+    cost, squares = 1.0 - home, observed.squares
 
     def offer(labels: Array, product: Array) -> tuple[Array, ...]:
         """The score now; the record, the target and the gain of the best flip."""
@@ -455,7 +440,7 @@ def _flip(observed, cost, budget, *, limit):
         new = offer(labels, product)
         return labels, product, new, path.at[count].set(new[0]), count + 1
 
-    product = observed.product(report_matrix(x, d, dtype=observed.dtype))
+    x, product = _labels(home), observed.product(home.astype(observed.dtype))
     first = offer(x, product)
     path = jnp.zeros(max(limit, 1), first[0].dtype)
     labels, _, _, path, count = jax.lax.while_loop(pays, flip, (x, product, first, path, 0))
@@ -494,9 +479,8 @@ def _ascend_policies(prior, starts, *, optimizer, steps):
         return log_determinant_of_sums(prior[:, None] * policy)
 
     def one(start: Array) -> tuple[Array, Array]:
-        free, hot = jnp.zeros_like(start), jnp.ones(steps, start.dtype)
-        logits, _ = _climb(value, _doubtful(start), start, free, 1.0, optimizer, hot)
-        policy = jax.nn.softmax(logits)
+        hot = jnp.ones(steps, start.dtype)
+        policy = jax.nn.softmax(_climb(value, _doubtful(start), start, 1.0, optimizer, hot)[0])
         return policy, value(policy)
 
     return jax.vmap(one)(starts)

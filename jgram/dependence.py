@@ -44,7 +44,6 @@ def mutual_information(table: Num[Array, "m d"], kind: Kind = "kl") -> Float[Arr
     Scalar, at least 0, and 0 under independence.
 
     Args:
-        table: ``[m, d]``.
         kind: Which ``Phi``, static.
 
     Example:
@@ -76,7 +75,6 @@ def top_k_volume(table: Num[Array, "m d"], k: int) -> Float[Array, ""]:
     """The product of the ``k`` largest singular values of the whitened table.
 
     Args:
-        table: ``[m, d]``.
         k: Static, in 1..min(m, d) - 1: the table is centred, a larger volume is 0 by construction
             and rounding noise when computed. The paper uses ``d - 1``.
 

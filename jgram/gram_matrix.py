@@ -59,23 +59,13 @@ def joint_table(
     num_outcomes: int | None = None,
     weights: Shaped[ArrayLike, " n"] | None = None,
 ) -> Num[Array, "m d"]:
-    """Contingency table of outcomes and reports: ``N`` times the empirical ``P Q``.
+    """Contingency table ``[m, d]`` of outcomes and reports: ``N`` times the empirical ``P Q``.
 
-    Args:
-        x_hat: Labels ``[n]`` or soft reports ``[n, d]``.
-        y: Outcomes ``[n]``, integers from 0.
-        num_classes: ``d``, static; required inside ``jit``.
-        num_outcomes: ``m``, static; required inside ``jit``.
-        weights: ``[n]``, at least 0.
-
-    Returns:
-        ``[m, d]``: int32 counts, or sums of weights.
+    Of integers from 0, int32 counts or sums of weights; the sizes are static, required in ``jit``.
 
     Example:
-        >>> joint_table(jnp.array([0, 1, 1]), jnp.array([0, 0, 2]))
-        Array([[1, 1],
-               [0, 0],
-               [0, 1]], dtype=int32)
+        >>> joint_table(jnp.array([0, 1, 1]), jnp.array([0, 0, 2]))[2]
+        Array([0, 1], dtype=int32)
     """
     d = infer_num_classes(x_hat, num_classes)
     observed = observe(Delta(num_outcomes), y)
@@ -93,12 +83,8 @@ def init(
 ) -> GramState:
     """The state of no records: ``merge``'s neutral element.
 
-    Args:
-        kernel: An explicit kernel.
-        num_classes: ``d``.
-        num_features: ``m``; the number of outcomes for the delta kernel.
-        dtype: Type of the sums; int32 for unweighted delta unless given, else the default float.
-        weighted: Whether updates will carry weights or soft reports.
+    Sums are int32 for ``delta``, whose features are its outcomes, else of the default float; floats
+    too where ``weighted``: for updates with weights or soft reports.
 
     Example:
         >>> init(Delta(3), num_classes=2, num_features=3).sums.shape
@@ -123,11 +109,9 @@ def update(
     """The state with the records of :func:`gram_state` added; it fixes ``d`` and ``m``.
 
     Example:
-        >>> delta = Delta(3)
-        >>> state = init(delta, num_classes=2, num_features=3)
-        >>> update(state, jnp.array([0, 1]), jnp.array([2, 2]), delta).sums
-        Array([[0, 0, 1],
-               [0, 0, 1]], dtype=int32)
+        >>> state = init(Delta(3), num_classes=2, num_features=3)
+        >>> update(state, jnp.array([0, 1]), jnp.array([2, 2]), Delta(3)).sums[1]
+        Array([0, 0, 1], dtype=int32)
     """
     d, m = state.sums.shape
     added = gram_state(x_hat, y, kernel, num_classes=d, weights=weights)
@@ -232,17 +216,8 @@ def sharded_gram_state(
     """:class:`GramState` by one sum over devices, each with its share of the records.
 
     Records are split over all axes of the mesh; where they do not divide evenly, the last shard is
-    filled up with records of weight 0. Nothing but the ``[d, m]`` sums travels.
-
-    Args:
-        mesh: Devices, as from ``jax.make_mesh``.
-        x_hat, y, weights: As in :func:`gram`.
-        kernel: An explicit kernel, complete (``Delta(num_outcomes)``).
-        num_classes: ``d``.
-
-    Returns:
-        The state of all records, on every device. Counts are integers for the delta kernel without
-        weights.
+    filled up with records of weight 0. Nothing but the ``[d, m]`` sums travels, and every device
+    has them. The kernel is explicit and complete (``Delta(num_outcomes)``).
 
     Example:
         >>> mesh = jax.make_mesh((1,), ("records",))

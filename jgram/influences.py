@@ -66,34 +66,6 @@ class Linearisation(NamedTuple):
         return self.elimination.log_determinant
 
 
-def influence(
-    x_hat: Shaped[ArrayLike, "n ..."],
-    y: Shaped[ArrayLike, "n ..."] | Observed,
-    kernel: Kernel | str = rbf,
-    *,
-    num_classes: int | None = None,
-    weights: Shaped[ArrayLike, " n"] | None = None,
-    block_size: int | None = None,
-) -> Float[Array, "n d"]:
-    """``h[n, j]``: ``N/2`` times the derivative of the log score in the share of a class.
-
-    Args:
-        x_hat, y, kernel, num_classes, weights, block_size: As in :func:`jgram.gram`.
-
-    Returns:
-        ``[n, d]``. The weighted mean of ``h`` at the own labels is exactly ``d``. All zero where
-        the log score is ``-inf``.
-
-    Example:
-        >>> from jgram.kernels import delta
-        >>> influence(jnp.array([0, 0, 1, 1]), jnp.array([0, 0, 1, 1]), delta)[0]
-        Array([2., 0.], dtype=float32)
-    """
-    return linearise(
-        x_hat, y, kernel, num_classes=num_classes, weights=weights, block_size=block_size
-    ).influence
-
-
 def linearise(
     x_hat: Shaped[ArrayLike, "n ..."],
     y: Shaped[ArrayLike, "n ..."] | Observed,
@@ -106,12 +78,11 @@ def linearise(
 ) -> Linearisation:
     """Log score, influence, and what exact changes of single records need.
 
-    Takes the arguments of :func:`influence`, and ``product``, ``K z`` of the weighted reports
+    Takes the arguments of :func:`jgram.gram`, and ``product``, ``K z`` of the weighted reports
     ``z``, where a pass over the pairs of records made it already.
 
     Example:
-        >>> from jgram.kernels import delta
-        >>> found = linearise(jnp.array([0, 0, 1, 1]), jnp.array([0, 0, 1, 1]), delta)
+        >>> found = linearise(jnp.array([0, 0, 1, 1]), jnp.array([0, 0, 1, 1]), "delta")
         >>> found.influence.shape, found.inverse.shape
         ((4, 2), (2, 2))
     """
@@ -121,6 +92,25 @@ def linearise(
     z = report_matrix(x_hat, d, weights, observed.dtype)
     frame = observed.frame(x_hat, d, weights, product)
     return linearise_frame(frame, observed.squares, jnp.sum(z))
+
+
+def influence(
+    x_hat: Shaped[ArrayLike, "n ..."],
+    y: Shaped[ArrayLike, "n ..."] | Observed,
+    kernel: Kernel | str = rbf,
+    **how: Any,
+) -> Float[Array, "n d"]:
+    """``h[n, j]``, of :func:`linearise`: ``N/2`` times the derivative of the log score in a share.
+
+    Returns:
+        ``[n, d]``. The weighted mean of ``h`` at the own labels is exactly ``d``. All zero where
+        the log score is ``-inf``.
+
+    Example:
+        >>> influence(jnp.array([0, 0, 1, 1]), jnp.array([0, 0, 1, 1]), "delta")[0]
+        Array([2., 0.], dtype=float32)
+    """
+    return linearise(x_hat, y, kernel, **how).influence
 
 
 def contributions(
@@ -133,12 +123,10 @@ def contributions(
 
     Args:
         linearisation: What :func:`linearise` found of the same, unweighted records.
-        x_hat: Labels ``[n]`` or soft reports ``[n, d]``.
 
     Example:
-        >>> from jgram.kernels import delta
         >>> x_hat = y = jnp.array([0, 0, 0, 0, 1])
-        >>> contributions(linearise(x_hat, y, delta), x_hat)
+        >>> contributions(linearise(x_hat, y, "delta"), x_hat)
         Array([-1.5, -1.5, -1.5, -1.5,  6. ], dtype=float32)
     """
     d = _classes_of(linearisation, x_hat)
@@ -157,9 +145,8 @@ def leave_one_out(
     are those given to :func:`linearise`.
 
     Example:
-        >>> from jgram.kernels import delta
         >>> x_hat = y = jnp.array([0, 0, 1, 1])
-        >>> change = leave_one_out(linearise(x_hat, y, delta), x_hat)[0]
+        >>> change = leave_one_out(linearise(x_hat, y, "delta"), x_hat)[0]
         >>> print(f"{change:.4f} {2 * jnp.log((1 / 3 * 2 / 3) / (1 / 2 * 1 / 2)):.4f}")
         -0.2356 -0.2356
     """
@@ -177,9 +164,8 @@ def relabelling_gains(
     ``[n, d]``; 0 at the own label, ``[n]``.
 
     Example:
-        >>> from jgram.kernels import delta
         >>> x_hat, y = jnp.array([0, 0, 1, 0]), jnp.array([0, 0, 1, 1])
-        >>> int(relabelling_gains(linearise(x_hat, y, delta), x_hat)[3].argmax())
+        >>> int(relabelling_gains(linearise(x_hat, y, "delta"), x_hat)[3].argmax())
         1
     """
     d = _classes_of(linearisation, x_hat)

@@ -289,14 +289,12 @@ class MultiscaleRBF(RBF):
     again and again.
 
     Args:
-        bandwidth: ``b``, in the units of the observations. ``None`` takes the median distance of
-            the observations (:meth:`resolve`).
+        bandwidth: ``b``, as in :class:`RBF`.
         center: ``[k]``, taken off every observation first. It changes no distance, but numbers far
             from 0 keep their digits.
 
     Example:
-        >>> kernel = MultiscaleRBF(bandwidth=2.0)
-        >>> print(f"{kernel(jnp.array([0.0]), jnp.array([2.0])):.4f}")
+        >>> print(f"{MultiscaleRBF(2.0)(jnp.array([0.0]), jnp.array([2.0])):.4f}")
         0.0965
     """
 
@@ -339,8 +337,7 @@ class RandomFeatures:
     deviation ``sqrt(2) / bandwidth`` and ``w = 2/m``; the expectation of their inner product is the
     Gaussian kernel (Rahimi and Recht, 2007). A mixture of Gaussian kernels has frequencies, and
     weights, of its parts (:func:`mixture_features`). The error of a log score falls like
-    ``1/sqrt(m)`` and is the same for all reports only in part: use one draw for all reports that
-    are compared.
+    ``1/sqrt(m)``, alike for all reports only in part: compare reports under one draw.
 
     Frequencies come in :data:`FEATURE_BLOCKS` independent blocks of consecutive rows, each an
     unbiased estimate of the kernel: leaving out one after the other tells how far they are from it
@@ -348,8 +345,8 @@ class RandomFeatures:
 
     Args:
         frequencies: ``[m/2, k]``, as drawn by :meth:`draw`.
-        center: ``[k]``, taken off every observation first. Numbers far from 0 lose their digits in
-            the angles: give a typical observation. The same for all batches of a stream.
+        center: ``[k]``, taken off every observation first, since numbers far from 0 lose their
+            digits in the angles. The same for all batches of a stream.
         weights: ``[m/2]``, adding up to 1; ``None`` for equal ones.
         stands_for: The kernel that is approximated, where that is not one :class:`RBF`.
 
@@ -466,21 +463,6 @@ KERNELS: Mapping[str, Any] = MappingProxyType(
 """Kernels by the name they have on the command line, and as ``kernel="rbf"``."""
 
 
-@jax.tree_util.register_static
-@dataclass(frozen=True)
-class _Function:
-    """A plain function of two observations as a pytree without leaves: it can pass into jit."""
-
-    function: Callable[[Any, Any], Any]
-
-    def __call__(self, y1: Any, y2: Any) -> Any:
-        return self.function(y1, y2)
-
-    def describe(self) -> str:
-        """The name of the function."""
-        return getattr(self.function, "__name__", type(self.function).__name__)
-
-
 def as_kernel(kernel: Any) -> Any:
     """A kernel, a function of a pair or a name, as a pytree that internal jitted functions take."""
     if isinstance(kernel, str):
@@ -495,7 +477,8 @@ def as_kernel(kernel: Any) -> Any:
             f"got {type(kernel).__name__}"
         )
     leaves = jax.tree.leaves(kernel)
-    return _Function(kernel) if len(leaves) == 1 and leaves[0] is kernel else kernel
+    plain = len(leaves) == 1 and leaves[0] is kernel  # without leaves it can pass into jit
+    return jax.tree_util.Partial(kernel) if plain else kernel
 
 
 def takes(kernel: Kernel | str) -> Kind:
@@ -514,14 +497,6 @@ def median_bandwidth(
     """The median heuristic: :func:`median_distance`, also of what JAX traces.
 
     No gradient passes through it: the bandwidth is a constant of the comparison.
-
-    Args:
-        y: Observations ``[n, ...]``.
-        subsample: Largest number of records to compare.
-        seed: Seed of the choice of records.
-
-    Returns:
-        A scalar in the units of ``y``, above zero.
 
     Example:
         >>> median_bandwidth(jnp.array([0.0, 0.0, 0.0, 0.0, 3.0]))
@@ -637,10 +612,6 @@ def resolve(kernel: Kernel | str, y: Shaped[ArrayLike, "n ..."]) -> Kernel:
     ``RBF(None)`` gets its median bandwidth, ``Delta(None)`` its number of outcomes. Freeze a kernel
     with this once, and use it for all reports that are compared.
 
-    Args:
-        kernel: A kernel, the name of one, or any function of two observations.
-        y: Observations ``[n, ...]``, which have to fit it.
-
     Example:
         >>> resolve(delta, np.array([0, 3, 1]))
         Delta(num_outcomes=4)
@@ -658,4 +629,7 @@ def describe(kernel: Kernel | str) -> str:
         'rbf(bandwidth=2)'
     """
     found = as_kernel(kernel)
-    return found.describe() if hasattr(found, "describe") else type(found).__name__
+    if hasattr(found, "describe"):
+        return found.describe()
+    function = getattr(found, "func", found)
+    return getattr(function, "__name__", type(function).__name__)

@@ -92,9 +92,6 @@ def noise_floor(
     over the kernel.
 
     Args:
-        key: Random key.
-        x_hat: Labels ``[n]``.
-        y, kernel, num_classes: As in :func:`jgram.gram`.
         draws: Number of permutations.
         block_length: For records in time order: runs of so many records are kept together and
             permuted as blocks, so that slow movements of both series are not mistaken for
@@ -175,8 +172,6 @@ def bootstrap(
     refused.
 
     Args:
-        key: Random key.
-        x_hat, y, kernel, num_classes: As in :func:`jgram.gram`.
         draws: Number of resamples.
         confidence: Confidence level of the interval.
 

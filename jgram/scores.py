@@ -37,7 +37,6 @@ def plugin_log_score(
     whose error grows with the condition number and not with its square.
 
     Args:
-        x_hat, y, weights, block_size: As in :func:`jgram.gram`.
         kernel: A kernel, or any function of two observations. ``rbf`` reads its bandwidth from
             ``y``: the same for all reports on one ``y``.
         num_classes: ``d``, static; inferred outside ``jit``, required inside for labels.
@@ -81,22 +80,14 @@ def plugin_score(
     x_hat: Shaped[ArrayLike, "n ..."],
     y: Shaped[ArrayLike, "n ..."] | Observed,
     kernel: Kernel | str = rbf,
-    *,
-    num_classes: int | None = None,
-    weights: Shaped[ArrayLike, " n"] | None = None,
-    block_size: int | None = None,
+    **how: Any,
 ) -> Float[Array, ""]:
-    """The plug-in score ``det G`` itself: ``exp`` of :func:`plugin_log_score`.
+    """The plug-in score ``det G`` itself: ``exp`` of :func:`plugin_log_score`, as its arguments.
 
     About 1e-15 at five classes and 1e-40, below float32's range, at ten: prefer the logarithm.
 
     Example:
-        >>> from jgram.kernels import delta
-        >>> plugin_score(jnp.array([0, 1, 0, 1]), jnp.array([0, 1, 0, 1]), delta)
+        >>> plugin_score(jnp.array([0, 1, 0, 1]), jnp.array([0, 1, 0, 1]), "delta")
         Array(0.0625, dtype=float32)
     """
-    return jnp.exp(
-        plugin_log_score(
-            x_hat, y, kernel, num_classes=num_classes, weights=weights, block_size=block_size
-        )
-    )
+    return jnp.exp(plugin_log_score(x_hat, y, kernel, **how))

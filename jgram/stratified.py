@@ -57,11 +57,7 @@ def stratified_matching_score(
     twice; in float32 scores below 1e-38 (some ten classes) are 0 too: enable x64 there.
 
     Args:
-        key: Random key.
-        x_hat: Labels ``[n]``, 0-based.
         y: Observations ``[n, ...]``; integer outcomes ``[n]`` for ``delta``.
-        kernel: A kernel, or any function of two observations.
-        num_classes: ``d``, static; inferred outside ``jit``.
         draws: Static. How many independent draws to average; all are held at once.
         permutations: Static. ``"sample"`` draws one permutation a draw, ``"all"`` averages over
             them, as one determinant.
@@ -117,21 +113,13 @@ def unbiased_score(
     ``e_d(sum_k t_k T_k)``, the ``d``-th elementary symmetric polynomial of the eigenvalues (with
     ``m = d`` features the determinant), and so
 
-    ``U = prod q_k^2  sum_S (-1)^(d - |S|) e_d(sum_{k in S} T_k)`` over the subsets of labels.
+    ``U = prod q_k^2  sum_S (-1)^(d - |S|) e_d(sum_{k in S} T_k)`` over the subsets of labels,
 
-    For implicit kernels the features are a square root of the kernel matrix ``[n, n]``. Runs on the
-    host in float64; the cost is ``2^d`` eigenvalue problems of size ``min(n, m)``, for an implicit
-    kernel of the numerical rank of the kernel matrix: for small data. With d = 10 and n = 200 the
-    delta kernel takes 0.1 s.
-
-    Args:
-        x_hat, y: As in :func:`stratified_matching_score`.
-        kernel: A positive semi-definite kernel; else a ``ValueError``.
-        num_classes: ``d``, at most 16; the largest label + 1 by default.
-
-    Returns:
-        The estimate, of either sign, unbiased for the population score when the truth is reported.
-        0 where a label occurs fewer than twice.
+    unbiased, of either sign, and 0 where a label occurs fewer than twice. For implicit kernels
+    (positive semi-definite ones) the features are a square root of the kernel matrix. Runs on the
+    host in float64; the cost is ``2^d`` eigenvalue problems (``d`` at most 16) of size
+    ``min(n, m)``, for an implicit kernel of the numerical rank of the kernel matrix: for small
+    data. With d = 10 and n = 200 the delta kernel takes 0.1 s.
 
     Example:
         >>> print(f"{unbiased_score(np.array([0, 0, 1, 1]), np.array([0, 0, 1, 1]), 'delta'):.4f}")
@@ -153,7 +141,8 @@ def unbiased_score(
     for subset in range(1, 2**d):
         members = [k for k in range(d) if subset >> k & 1]
         eigenvalues = np.linalg.eigvalsh(pairs[members].sum(axis=0))
-        total += (-1) ** (d - len(members)) * _elementary_symmetric(eigenvalues, d)
+        if len(eigenvalues) >= d:  # their elementary symmetric polynomial of degree d
+            total += (-1) ** (d - len(members)) * np.poly(-eigenvalues)[d]
     return float(total * np.exp(2.0 * np.log(counts / counts.sum()).sum()))
 
 
@@ -186,11 +175,3 @@ def _distinct_pairs(features: np.ndarray) -> np.ndarray:
     """Mean of ``phi phi'^T`` over ordered pairs of different records, ``[m, m]``."""
     n, total = len(features), features.sum(axis=0)
     return (np.outer(total, total) - features.T @ features) / (n * (n - 1))
-
-
-def _elementary_symmetric(values: np.ndarray, degree: int) -> float:
-    """The elementary symmetric polynomial: the sum of products of ``degree`` different values."""
-    polynomial = np.eye(degree + 1)[0]
-    for value in values:
-        polynomial[1:] += value * polynomial[:-1]
-    return polynomial[degree]

@@ -25,12 +25,7 @@ from jgram.influences import Linearisation, contributions, leave_one_out, linear
 from jgram.kernels import Kernel, rbf
 from jgram.observed import observe
 
-__all__ = [
-    "PluginComparison",
-    "Uncertainty",
-    "compare_plugin",
-    "uncertainties",
-]
+__all__ = ["PluginComparison", "Uncertainty", "compare_plugin", "uncertainties"]
 
 NEAR_SINGULAR = 0.1
 
@@ -91,15 +86,14 @@ class PluginComparison:
 
     Attributes:
         log_ratio: Log score of the first less that of the second.
-        standard_error: Standard error of the log ratio, from paired records.
-        interval: Interval of the log ratio.
-        probability: Probability that the first is better: normal, no prior. Like the p-value it is
-            computed on the scale of the normalised score, ``d score^(1/2d)``, where a report near
-            noise has a bounded error; on the log scale it has none and could not be told from the
-            best.
+        standard_error: Its standard error, from paired records.
+        interval: Its interval.
+        probability: Probability that the first is better: normal, no prior, and like the p-value on
+            the scale of the normalised score, ``d score^(1/2d)``, where a report near noise has a
+            bounded error; on the log scale it could not be told from the best.
         p_value: Two-sided p-value of equal reliability.
         determinant_ratio: ``exp(log_ratio / 2)``, estimating ``|det Q_first / det Q_second|``.
-        determinant_ratio_interval: Interval of that ratio.
+        determinant_ratio_interval: Its interval.
     """
 
     log_ratio: float
@@ -125,13 +119,9 @@ def uncertainties(
     Args:
         reports: Name to labels ``[n]``, -1 where missing (or soft reports ``[n, d]``), all of one
             shape.
-        y, kernel, weights: As in :func:`jgram.gram`.
         num_classes: ``d``; default the largest label of any report, plus one.
         product: ``K z`` of the weighted reports ``[t, n, d]``, where a pass over the pairs of
             records made it already (:func:`jgram.contrasts.products`).
-
-    Raises:
-        ValueError: No report, or reports and observations that do not fit.
 
     Example:
         >>> found = uncertainties({"a": np.array([0, 0, 1, 1])}, np.array([0, 0, 1, 1]), "delta")

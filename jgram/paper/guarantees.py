@@ -64,7 +64,6 @@ def log_population_score(
 
     Args:
         experiment: ``P[m, d]``, columns that sum to one.
-        misreport: ``Q[d, d]``.
         kernel: ``K[m, m]``, the kernel between outcomes, positive semi-definite; the delta kernel
             by default.
 
@@ -148,7 +147,6 @@ def sample_size(
     anything is far smaller.
 
     Args:
-        num_classes: ``d``.
         failure_probability: ``delta`` in (0, d/4].
         error: ``epsilon`` in (0, 1/2].
         smallest_eigenvalue: ``lambda`` in (0, 1/d], of the expected Gram matrix (whose trace is at

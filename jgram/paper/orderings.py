@@ -218,7 +218,6 @@ def is_balanced(
     ``delta N`` records misreported.
 
     Args:
-        misreport: ``[d, d]``.
         largest_ratio: ``L``, at least 1.
         delta: Largest share of misreported records, in [0, 1].
         tolerance: Relative slack of the ratio, absolute slack of the share.

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from jgram.arrays import Array, Float, Key
+from jgram.simclr.encoder import three_taps
 
 __all__ = ["augment", "normalize"]
 
@@ -25,24 +26,15 @@ def normalize(images: Float[Array, "n h h 3"]) -> Float[Array, "n h h 3"]:
 
 
 def augment(key: Key[Array, ""], images: Float[Array, "n h h 3"]) -> Float[Array, "n h h 3"]:
-    """One random view of each image.
+    """One random view ``[n, h, h, 3]`` in [0, 1] of each image, before :func:`normalize`.
 
-    Args:
-        key: a typed key; each image uses its own part of it.
-        images: ``[n, h, h, 3]`` in [0, 1].
-
-    Returns:
-        Views ``[n, h, h, 3]`` in [0, 1], before :func:`normalize`.
+    Section 5.2 trains with these five; colour jitter has strengths .4, .4, .4, .1. Where
+    torchvision rounds to 8 bits between operations, this does not.
 
     Example:
-        >>> import jax
         >>> images = jax.random.uniform(jax.random.key(0), (2, 32, 32, 3))
         >>> augment(jax.random.key(1), images).shape
         (2, 32, 32, 3)
-
-    Reference:
-        Section 5.2 trains with these five; colour jitter has strengths .4, .4, .4, .1.
-        Where torchvision rounds to 8 bits between operations, this does not.
     """
     crop, jitter, grey, blur = jax.random.split(key, 4)
     images = _crop(crop, images)
@@ -116,10 +108,6 @@ def _blur(key: Array, images: Array) -> Array:
     side = jnp.exp(-0.5 / sigma**2)
     side = side / (1 + 2 * side)
     for axis in (1, 2):
-        size = images.shape[axis]
-        widths = [(0, 0)] * 4
-        widths[axis] = (1, 1)
-        padded = jnp.pad(images, widths, mode="reflect")
-        before, after = (jax.lax.slice_in_dim(padded, i, i + size, 1, axis) for i in (0, 2))
+        before, _, after = three_taps(images, axis, mode="reflect")
         images = (1 - 2 * side) * images + side * (before + after)
     return images

@@ -9,7 +9,7 @@ a GPU or TPU gets its native convolution.
 
 import dataclasses
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -45,29 +45,22 @@ def convolve(
 
     ``out[n,y,x] = sum_{i,j} images[n, y*stride + i - k//2, x*stride + j - k//2] @ kernel[i,j]``
 
+    All routes agree to rounding. ``"dense"`` is one product of whole images with the matrix of the
+    linear map: at 2x2 and 1x1 it visits no tap that only sees padding. ``"winograd"`` (``k = 3``,
+    stride 1, ``h`` a multiple of 4; Lavin and Gray, 2016) takes a quarter of the multiplications
+    and is right to one part in 1e5; products of whole images surround it, which pays up to 8x8.
+    ``"patches"`` gathers the taps and multiplies once, which beats XLA's strided convolution.
+
     Args:
         images: ``[n, h, h, c]``.
         kernel: ``[k, k, c, o]`` with ``k`` odd.
-        stride: step between outputs.
-        route: how to compute it; all routes agree to rounding. ``None`` chooses by shape on a
-            CPU and takes ``"xla"`` elsewhere. ``"dense"`` is one product of whole images with the
-            matrix of the linear map: at 2x2 and 1x1 it visits no tap that only sees padding.
-            ``"winograd"`` (``k = 3``, stride 1, ``h`` a multiple of 4) takes a quarter of the
-            multiplications and is right to one part in 1e5; products of whole images surround it,
-            which pays up to 8x8. ``"patches"`` gathers the taps and multiplies once, which beats
-            XLA's strided convolution.
-
-    Returns:
-        ``[n, g, g, o]`` with ``g = ceil(h / stride)``.
+        stride: Step between outputs: ``g = ceil(h / stride)``.
+        route: ``None`` chooses by shape on a CPU and takes ``"xla"`` elsewhere.
 
     Example:
-        >>> import jax.numpy as jnp
         >>> image = jnp.arange(4.0).reshape(1, 2, 2, 1)
         >>> convolve(image, jnp.ones((3, 3, 1, 1)))[0, :, :, 0].tolist()
         [[6.0, 6.0], [6.0, 6.0]]
-
-    Reference:
-        A. Lavin and S. Gray, "Fast algorithms for convolutional neural networks", 2016.
     """
     _, height, width, channels = images.shape
     size = kernel.shape[0]
@@ -174,18 +167,22 @@ def max_pool(images: Float[Array, "n h h c"]) -> Float[Array, "n g g c"]:
     element by element on a CPU and takes three times as long.
 
     Example:
-        >>> import jax.numpy as jnp
         >>> max_pool(jnp.arange(16.0).reshape(1, 4, 4, 1))[0, :, :, 0].tolist()
         [[5.0, 7.0], [13.0, 15.0]]
     """
     for axis in (1, 2):
-        span = 2 * -(-images.shape[axis] // 2) - 1
-        widths = [(0, 0)] * 4
-        widths[axis] = (1, 1)
-        padded = jnp.pad(images, widths, constant_values=-jnp.inf)
-        taps = [jax.lax.slice_in_dim(padded, i, i + span, 2, axis) for i in range(3)]
-        images = jnp.maximum(jnp.maximum(taps[0], taps[1]), taps[2])
+        before, here, after = three_taps(images, axis, 2, constant_values=-jnp.inf)
+        images = jnp.maximum(jnp.maximum(before, here), after)
     return images
+
+
+def three_taps(images: Array, axis: int, stride: int = 1, **padding: Any) -> list[Array]:
+    """Of every place along an axis the one before, itself and the one after, padded by 1."""
+    widths = [(0, 0)] * images.ndim
+    widths[axis] = (1, 1)
+    padded = jnp.pad(images, widths, **padding)
+    span = stride * ((images.shape[axis] - 1) // stride) + 1
+    return [jax.lax.slice_in_dim(padded, i, i + span, stride, axis) for i in range(3)]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -251,22 +248,15 @@ def _linear(channels: int, out: int, rngs: nnx.Rngs) -> nnx.Linear:
 
 
 class Encoder(nnx.Module):
-    """Normalised images to backbone features and their projections.
+    """Normalised images to backbone features and their projections (section 5.2).
 
-    Args:
-        architecture: see :class:`Architecture`.
-        rngs: source of the initial parameters.
+    He et al. 2016 have the network, Chen et al. 2020 the head.
 
     Example:
-        >>> import jax.numpy as jnp
-        >>> from flax import nnx
         >>> encoder = Encoder(Architecture(widths=(4, 8), depth=1), rngs=nnx.Rngs(0))
         >>> projections, features = encoder(jnp.zeros((2, 32, 32, 3)))
         >>> projections.shape, features.shape
         ((2, 8), (2, 8))
-
-    Reference:
-        Section 5.2; He et al. 2016 for the network, Chen et al. 2020 for the head.
     """
 
     def __init__(self, architecture: Architecture, *, rngs: nnx.Rngs):

@@ -49,7 +49,7 @@ def nt_xent(
     second: Float[Array, "n k"],
     temperature: float | Float[Array, ""] = TEMPERATURE,
 ) -> Float[Array, ""]:
-    """Normalised temperature-scaled cross entropy of paired views.
+    """Normalised temperature-scaled cross entropy of paired views (Chen et al. 2020, equation 1).
 
     With ``z`` the ``2n`` normalised views, one and the other of each image, and
     ``s = z z^T / temperature``, the mean over views of
@@ -57,11 +57,8 @@ def nt_xent(
     subtracted from it, and a zero view has a finite gradient.
 
     Example:
-        >>> z = jnp.eye(2)
-        >>> print(f"{nt_xent(z, z):.4f}")  # log(1 + 2 exp(-2))
+        >>> print(f"{nt_xent(jnp.eye(2), jnp.eye(2)):.4f}")  # log(1 + 2 exp(-2))
         0.2395
-
-    Reference: Chen et al. 2020, equation 1; section 5.2 has temperature 0.5.
     """
     views = _unit(jnp.concatenate([first, second]))
     similarities = jnp.matmul(views, views.T) / temperature
@@ -159,7 +156,8 @@ def train(
     """Trains an encoder, or goes on from the last checkpoint in ``directory``.
 
     An epoch is a fresh order of the images in full batches; what is left over sits it out. The
-    two views of a batch pass the network together, so its batch statistics are of both.
+    two views of a batch pass the network together, so its batch statistics are of both. The paper
+    (section 5.2) has the same settings, passes the views separately and works in float16.
 
     Args:
         key: A typed key, the same when resuming.
@@ -171,16 +169,10 @@ def train(
         after_epoch: Called with the state at the start and after every epoch, once it is saved.
         progress: Show loss, images a second and the time left.
 
-    Returns:
-        The state after the last epoch.
-
     Raises:
         ValueError: Images of another shape or dtype, fewer than a batch, a batch that the devices
             cannot share, or a checkpoint of other settings.
         FloatingPointError: The loss became infinite or NaN; names the last good checkpoint.
-
-    Reference: Section 5.2: ResNet-18, 8 dimensions, 60 epochs, batch 256, tau 0.5, Adam at 5e-3.
-    The published code passes the two views separately and in float16.
     """
     steps = _check_training(images, batch_size, len(jax.devices()))
     settings = _settings(architecture, batch_size, images)
@@ -417,17 +409,14 @@ def embed(
     features: bool = False,
     batch_size: int = 500,
 ) -> np.ndarray:
-    """Embeddings of images, each independent of the others.
+    """Embeddings of images, each independent of the others, ``batch_size`` at once.
 
     Args:
         training: A state of :func:`train`.
         images: uint8 ``[n, h, h, 3]``.
         architecture: Architecture of its encoder.
-        features: The backbone's features instead of the projections.
+        features: The backbone's features ``[n, m]``, not projections ``[n, k]`` of unit length.
         batch_size: Images at once.
-
-    Returns:
-        Projections ``float32 [n, k]`` of unit length, or features ``[n, m]``.
     """
     _check_images(images)
     batch_size = min(batch_size, len(images))
@@ -458,20 +447,16 @@ def _encode(restored: tuple[Training, dict[str, Any]], images: Any, features: bo
 def embed_path(
     images: str | Path, checkpoint: str | Path, *, features: bool = False, resize: bool = False
 ) -> tuple[np.ndarray, list[str]]:
-    """:func:`encode` of a folder of images, or an npz.
+    """:func:`encode` of a folder of images, or an npz (:func:`jgram.datasets.read_images`).
 
     Args:
-        images: See :func:`jgram.datasets.read_images`.
+        images: The folder or file.
         checkpoint: Directory of :func:`train` or :func:`train_path`.
         features: The backbone's features instead of the projections.
         resize: Bring image files to the size trained on.
 
     Returns:
         Embeddings ``float32 [n, k]``, and the images' names: paths within the folder, or rows.
-
-    Raises:
-        FileNotFoundError: No checkpoint, or no images.
-        ValueError: Images that cannot be read, or of another size than trained on.
     """
     restored = restore(checkpoint)
     side = restored[1]["images"][1] if resize else None
@@ -499,9 +484,6 @@ def train_path(
         seed: Seed of the encoder's first weights and of the training's draws.
         tell: Called with one line on what is trained, and one on how long it will take.
         progress: Show loss, images a second and the time left.
-
-    Raises:
-        ValueError: Fewer than two images, or what :func:`train` refuses.
     """
     if epochs < 1 or size < 1:
         raise ValueError(f"expected at least one epoch and pixel, got {epochs} and {size}")

@@ -48,7 +48,6 @@ def multinomial(
     """Counts of ``n`` records over ``k`` categories, exact integers up to ``2^31``.
 
     Args:
-        key: A typed ``jax.random.key``.
         n: Records, non-negative integers.
         probabilities: Rows over the last axis, normalised here; leading axes broadcast against
             ``n``.

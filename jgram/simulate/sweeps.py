@@ -26,14 +26,7 @@ from jgram.observed import observe
 from jgram.ring import flat_mesh
 from jgram.simulate.policies import corrupt, corrupt_counts
 
-__all__ = [
-    "Trial",
-    "sweep",
-    "sweep_records",
-    "table_log_score",
-    "trial",
-    "trial_key",
-]
+__all__ = ["Trial", "sweep", "sweep_records", "table_log_score", "trial", "trial_key"]
 
 TableScore = Callable[[Array], Array]
 
@@ -81,16 +74,9 @@ def trial(
     ``trial(trial_key(key, cell, number), counts, transitions[cell], scores)`` under
     ``jax.enable_x64(True)`` is the sweep's entry ``[cell, number]``, alone.
 
-    Args:
-        key: As from :func:`trial_key`.
-        counts: Truth ``counts[x, y]``.
-        transition: Row-stochastic ``[d, d]``.
-        scores: Functions of a contingency table ``[m, d]`` of outcomes and reports.
-
     Example:
-        >>> from jgram.simulate.policies import mix, uniform
         >>> counts = jnp.array([[50, 0], [0, 50]])
-        >>> int(trial(jax.random.key(0), counts, mix(uniform(2), 0.0), {}).hamming)
+        >>> int(trial(jax.random.key(0), counts, jnp.eye(2), {}).hamming)
         0
     """
     sample = corrupt_counts(key, counts, transition)
@@ -116,13 +102,12 @@ def sweep(
     progress: str | None = None,
     mesh: Mesh | None = None,
 ) -> Trial:
-    """Trials of every transition: all policies and levels at once.
+    """Trials of every transition, policies and levels at once, in NumPy arrays ``[..., trials]``.
 
     One compiled call a chunk of reports. Each trial of each cell has its own key
     (:func:`trial_key`), so results depend neither on the chunks nor on what else is swept.
 
     Args:
-        key: A typed ``jax.random.key``.
         counts: Truth ``counts[x, y]`` of one data set, ``[d, m]``, or of one data set a trial,
             ``[trials, d, m]``.
         transitions: Row-stochastic ``[..., d, d]``, for instance ``[policies, levels, d, d]``.
@@ -135,13 +120,8 @@ def sweep(
         mesh: Devices, as from ``jax.make_mesh``, to split the trials over. They exchange nothing,
             and every trial is what it is on one device.
 
-    Returns:
-        A :class:`Trial` of NumPy arrays ``[..., trials]``.
-
     Example:
-        >>> from jgram.simulate.policies import mix, uniform
-        >>> transitions = jnp.stack([mix(uniform(2), p) for p in (0.0, 0.5, 1.0)])
-        >>> truth = jnp.array([[60, 20], [10, 70]])
+        >>> transitions, truth = jnp.stack([jnp.eye(2)] * 3), jnp.array([[60, 20], [10, 70]])
         >>> found = sweep(jax.random.key(0), truth, transitions, {"log": table_log_score}, trials=9)
         >>> found.scores["log"].shape
         (3, 9)
@@ -180,17 +160,9 @@ def sweep_records(
     kernel, and each entry of the kernel matrix of an implicit one, are evaluated once a chunk.
 
     Args:
-        key: A typed ``jax.random.key``.
-        x: True labels ``[n]``.
-        y: Observations ``[n, ...]``.
-        transitions: Row-stochastic ``[..., d, d]``.
-        kernel: A kernel, or any function of two observations.
-        trials: Trials of every transition, keys as in :func:`sweep`.
+        trials: Trials of every transition, keys as in :func:`sweep`; its score is ``log_score``.
         memory: Bytes that a chunk's reports may take, on each device.
         **how: ``progress`` and ``mesh`` of :func:`sweep`; each device holds all observations.
-
-    Returns:
-        A :class:`Trial` of NumPy arrays ``[..., trials]``; the score is called ``log_score``.
 
     Example:
         >>> from jgram.simulate.policies import normal
