@@ -33,7 +33,7 @@ from jgram.data import (
 from jgram.data.columns import Column, column, read, read_table
 from jgram.data.columns import take as take_rows
 from jgram.data.counting import draw, over_files, patterns
-from jgram.data.files import FIRST_ROW, opened, parsed
+from jgram.data.files import numbered, opened
 from jgram.data.labels import EncodedReports, Merge, Missing
 from jgram.data.numbers import ReportKind, are_numbers, cut, look_like_grades, normal_scores
 from jgram.data.observations import hardly_repeats
@@ -318,12 +318,12 @@ def bind_files(
         )
     labels = (*reports, *([gold] if gold else []))
     reading = replace(reading or Reading(), names=labels, drop=False)
-    paths, reading, text = opened(source, reading)
+    paths, reading, _ = opened(source, reading)
     counted, encoded, known = _counted_labels(paths, reading, gold, intake, how)
     codes, names = encoded.codes, encoded.classes
     others = (*observations, *([intake.weights] if intake.weights else []))
     reading, stacked = replace(reading, names=(*labels, *others)), np.stack([*codes.values()])
-    files = _Files(reading, counted, text, tuple(observations), intake, stacked)
+    files = _Files(reading, counted, tuple(observations), intake, stacked)
     drawn = draw(paths, reading, counted, size=DRAWN, map=how.get("map", map))
     files, records, description, more = _fitted(files, reports, *drawn)
     over = partial(_over, paths, files, how)
@@ -362,7 +362,7 @@ def _fitted(
     files: "_Files", reports: Sequence[str], pattern: np.ndarray, uniform: np.ndarray, cells: Any
 ) -> tuple["_Files", Records, str, list[Finding]]:
     """What columns become, the sample as records, and words about the observations."""
-    columns = files.columns(cells, np.arange(len(pattern)))
+    columns = numbered(cells, np.arange(len(pattern)), files.reading)
     y = {name: columns[name] for name in files.observations}
     leaks = find_leaks(dict(zip(reports, files.labels[:, pattern], strict=True)), y)
     rows = np.flatnonzero(uniform & files.kept(pattern, columns))
@@ -384,7 +384,6 @@ class _Files(NamedTuple):
 
     reading: Reading
     counted: Counted
-    text: bool
     observations: tuple[str, ...]
     intake: Intake
     labels: np.ndarray
@@ -395,17 +394,9 @@ class _Files(NamedTuple):
         """The records of one file."""
         for pattern, cells in patterns(path, self.reading, self.counted):
             try:
-                yield self.records(pattern, self.columns(cells, cells.rows))
+                yield self.records(pattern, numbered(cells, cells.rows, self.reading))
             except ValueError as error:
                 raise ValueError(f"{path}: {error}") from None
-
-    def columns(self, cells: Mapping[str, Any], rows: np.ndarray) -> dict[str, Column]:
-        """Columns as they stand in rows of files, read."""
-        found = {}
-        for name, values in cells.items():
-            one = read(parsed(values, name, self.reading) if self.text else values, name)
-            found[name] = replace(one, rows=rows + FIRST_ROW)
-        return found
 
     def records(self, pattern: np.ndarray, columns: Mapping[str, Column]) -> Records:
         """Records of which all that is needed is there."""

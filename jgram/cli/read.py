@@ -26,7 +26,7 @@ from jgram.data import (
 )
 from jgram.data.columns import Column, read, time_keys
 from jgram.data.counting import quantile_edges
-from jgram.data.files import FIRST_ROW, batches, opened, parsed, read_files, readable, told
+from jgram.data.files import FIRST_ROW, batches, numbered, opened, read_files, readable, told
 from jgram.data.table import ColumnKind
 from jgram.data.written import Written
 
@@ -104,25 +104,19 @@ def _read_said(source: Input, reading: Reading) -> tuple[dict[str, Column], list
     """The columns, and what was found of their files and may be meant otherwise."""
     files, reading, _ = opened(source.file, reading)
     found = read_files(files, reading)
-    columns = {name: _numbered(read(x, name), found.rows) for name, x in found.items()}
-    return columns, told(files, reading)
-
-
-def _numbered(one: Column, rows: np.ndarray) -> Column:
-    return replace(one, rows=rows[: len(one)] + FIRST_ROW)
+    return numbered(found, found.rows, reading), told(files, reading)
 
 
 def first_columns(
     source: Input, names: Sequence[str] | None = None, observed: Observed = PLAIN
 ) -> dict[str, Column]:
     """The first records of columns, of all that can be read by default, of the first file."""
-    files, reading, text = opened(source.file, _reading(source, names, observed))
+    files, reading, _ = opened(source.file, _reading(source, names, observed))
     found: dict[str, Column] = {}
     for first in itertools.islice(batches(files[0], reading), 1):
         for name, cells in first.items():
             with suppress(ValueError) if names is None else nullcontext():  # structs and the like
-                values = parsed(cells, name, reading) if text else cells
-                found[name] = _numbered(read(values, name), first.rows)
+                found |= numbered({name: cells}, first.rows, reading)
     return found
 
 

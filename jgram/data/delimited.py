@@ -62,17 +62,15 @@ def find_encoding(source: Path | bytes, encoding: str | None = None) -> str:
 
 @functools.lru_cache(maxsize=1 << 14)
 def _found(source: Path | bytes, encoding: str | None, _: Any) -> str:
-    told = encoding
-    if encoding is None:
-        with open_bytes(source) as file:
-            head = file.read(4)
-        told = next((name for mark, name in _MARKS.items() if head.startswith(mark)), _UTF_8)
-    fault = _fault(source, told or _UTF_8)
-    if fault is None:
-        return told or _UTF_8
+    with open_bytes(source) as file:
+        head = file.read(4)
+    marked = next((name for mark, name in _MARKS.items() if head.startswith(mark)), _UTF_8)
+    told = encoding or marked
+    if (fault := _fault(source, told)) is None:
+        return told
     found = None if encoding else _guessed(source)
     if found is None or _fault(source, found) is not None:
-        fix = "say which it is (--encoding cp1252)" if encoding is None else "it is another"
+        fix = "it is another" if encoding else "say which it is (--encoding cp1252)"
         raise ValueError(f"{source}: expected text in {told}, got {fault}: {fix}")
     return found
 
@@ -127,20 +125,18 @@ def _guessed(source: Path | bytes) -> str | None:
     if 2 * whole > len(sample) or not found:
         return None
     first = found[0].chaos, found[0].coherence
-    best = min(_unlikely(one) for one in found if (one.chaos, one.coherence) == first)
-    return codecs.lookup(_POSSIBLE[best[1]]).name
+    _, best = min(_unlikely(one) for one in found if (one.chaos, one.coherence) == first)
+    return codecs.lookup(_POSSIBLE[best]).name
 
 
 def _unlikely(found: Any) -> tuple[int, int]:
     """By what encodings differ that are alike to charset-normalizer: signs at letters, usage."""
     text = str(found)
     beside = zip(f" {text}", text, f"{text[1:]} ", strict=False)
-    signs = sum(
-        not (x.isascii() or x.isalpha()) and (a.isalpha() or b.isalpha()) for a, x, b in beside
-    )
-    return signs, min(
-        map(_POSSIBLE.index, {found.encoding, *found.could_be_from_charset} & {*_POSSIBLE})
-    )
+    odd = ((a + b) for a, x, b in beside if not (x.isascii() or x.isalpha()))
+    signs = sum(a.isalpha() or b.isalpha() for a, b in odd)
+    names = {found.encoding, *found.could_be_from_charset} & {*_POSSIBLE}
+    return signs, min(map(_POSSIBLE.index, names))
 
 
 @contextmanager
@@ -194,7 +190,8 @@ def text_rows(
         row = f"row {number + 2}" if header else "the header"
         return f"{row} (line {reader.line_num - len(seen) + 1})"
 
-    reader = _reader(passed(), separator)
+    spaces = separator != " "
+    reader = csv.reader(passed(), delimiter=separator, skipinitialspace=spaces, strict=True)
     header: list[str] = []
     rows: list[list[str]] = []
     numbers: list[int] = []
@@ -290,15 +287,6 @@ def _is_number(cell: str) -> bool:
     """Whether a cell can stand in a column of numbers, stray quotes aside."""
     cell = cell.replace('"', "").strip()
     return cell.casefold() in WORDS_FOR_MISSING or bool(_NUMBER.fullmatch(cell))
-
-
-def _reader(lines: Iterable[str], separator: str) -> Any:
-    """Rows of cells of lines of text; a quote that does not enclose a cell is an error."""
-    try:
-        spaces = separator != " "
-        return csv.reader(lines, delimiter=separator, skipinitialspace=spaces, strict=True)
-    except (TypeError, ValueError):
-        raise ValueError(f"separator: expected one character, got {separator!r}") from None
 
 
 def parse_cells(

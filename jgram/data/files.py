@@ -20,12 +20,13 @@ from typing import Any
 
 import numpy as np
 
-from jgram.data.columns import did_you_mean, listing, read
+from jgram.data.columns import Column, did_you_mean, listing, read
 from jgram.data.delimited import find_encoding, find_separator, open_text, parse_cells, text_rows
 
 __all__ = [
-    "FIRST_ROW", "Batch", "Reading", "batches", "column_names", "joined", "list_files", "opened",
-    "parsed", "read_cells", "read_columns", "read_files", "readable", "rows_of", "select", "told",
+    "FIRST_ROW", "Batch", "Reading", "batches", "column_names", "joined", "list_files", "numbered",
+    "opened", "parsed", "read_cells", "read_columns", "read_files", "readable", "rows_of", "select",
+    "told",
 ]  # fmt: skip
 
 _FORMATS = {
@@ -253,6 +254,8 @@ def opened(source: Any, reading: Reading) -> tuple[list[Any], Reading, bool]:
         if separator is None:
             with readable(files[0], _TEXT), open_text(files[0], reading.encoding) as file:
                 separator = find_separator(list(itertools.islice(file, _SNIFFED)), str(files[0]))
+        if len(separator) != 1:
+            raise ValueError(f"separator: expected one character, got {separator!r}")
     return files, replace(reading, separator=separator), kind == _TEXT
 
 
@@ -308,6 +311,15 @@ def parsed(cells: list[str], name: str, reading: Reading) -> np.ndarray:
     """Cells of a column of text files, or its distinct ones, as what they stand for."""
     marks = (reading.thousands, reading.decimal, reading.missing_values)
     return parse_cells(cells, name, reading.separator or ",", *marks)
+
+
+def numbered(cells: Mapping[str, Any], rows: np.ndarray, reading: Reading) -> dict[str, Column]:
+    """Columns as they stand in rows of files, read; rows are numbered as a spreadsheet does."""
+    found = {}
+    for name, values in cells.items():
+        one = read(parsed(values, name, reading) if isinstance(values, list) else values, name)
+        found[name] = replace(one, rows=rows[: len(one)] + FIRST_ROW)
+    return found
 
 
 @contextmanager
