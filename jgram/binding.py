@@ -630,7 +630,8 @@ def _gold_codes(gold: Column, encoded: EncodedReports) -> np.ndarray:
     merged = {
         name: other for name, other in encoded.similar.merged.items() if name in gold.factors[0]
     }
-    used = {names[i] for labels in codes.values() for i in np.unique(labels) if i >= 0}
+    said = (one if one.ndim == 1 else np.flatnonzero(one.any(axis=0)) for one in codes.values())
+    used = {names[i] for labels in said for i in np.unique(labels) if i >= 0}
     options: Any = {"classes": names, "missing": "keep", "merge": merged}
     found = encode_reports({_GOLD: gold}, **options).codes[_GOLD]
     seen = [names[i] for i in np.unique(found) if i >= 0]

@@ -309,7 +309,7 @@ def by_gold(
     """Every pair through the records whose right label is known.
 
     Args:
-        labels: Reports, negative where missing.
+        labels: Reports, negative where missing, or soft ones or numbers ``[k, n, d]``.
         gold: Right labels ``[n]``, negative where nobody looked, or right numbers ``[n, 2]``.
         num_classes: ``d``.
         weights: Frequencies ``[n]``.
@@ -334,7 +334,7 @@ def by_gold(
         [_paid(observed, labels[pair][:, rows], w[rows], near, num_classes)
          for pair in _pairs_of(len(labels))]
     )  # fmt: skip
-    if gold.ndim > 1:
+    if labels.ndim > 2:
         part = with_boldness(part, labels[:, rows], near)
 
     def whole(values: np.ndarray) -> np.ndarray:

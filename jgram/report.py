@@ -323,6 +323,11 @@ class _Judged(NamedTuple):
     plain: Any = None
 
     @property
+    def soft(self) -> bool:
+        """Whether reports are probabilities, of which no posterior is fitted."""
+        return self.aligned.reports.ndim > 2 and not self.bound.numbers
+
+    @property
     def told_noise(self) -> Any:
         """P-values of the tests against noise, by all evidence where it is joined."""
         return self.noise if self.evident is None else self.evident
@@ -443,11 +448,13 @@ def _judge_stream(judged: _Judged) -> _Judged:
 def _judge_by_others(judged: _Judged) -> _Judged:
     """Payoffs of every pair by the reports that are left, and each report by all others."""
     bound, labels = judged.bound, judged.aligned.reports
-    if labels.ndim > 2 and not bound.numbers:
-        raise ValueError("expected y= to rank soft reports, got none: give observations or labels")
+    if judged.soft and bound.gold is None:
+        raise ValueError("expected y= or gold= to rank soft reports, got none: give either")
     d, rows, groups = len(bound.classes), slice(None), judged.groups
     gold, expected = bound.gold, None
-    if len(labels) < FEWEST_REPORTS and gold is not None:  # nothing but gold judges them
+    if (
+        judged.soft or len(labels) < FEWEST_REPORTS
+    ) and gold is not None:  # nothing but gold judges them
         rows = np.flatnonzero(labelled(gold))
         what = "numbers" if bound.numbers else "labels"
         bound = replace(bound, description=f"evidence: {len(rows)} right {what}")
@@ -483,8 +490,10 @@ def _in_question(judged: _Judged, names: Sequence[str], observed: bool) -> list[
         return []
     if lost := [name for name in names if name not in every] or len(set(names)) < 2:
         raise ValueError(f"differing: expected two of {', '.join(every)}, got {lost or names}")
-    if judged.bound.numbers:
-        raise ValueError("differing: expected labels, got numbers, of which any two differ")
+    if judged.aligned.reports.ndim > 2:
+        raise ValueError(
+            "differing: expected labels, got numbers or soft reports, which all differ"
+        )
     if judged.bound.gold is None:
         raise ValueError("differing: expected gold=, the right labels of these records, got none")
     if not observed and len(every) < FEWEST_REPORTS:
@@ -495,9 +504,7 @@ def _in_question(judged: _Judged, names: Sequence[str], observed: bool) -> list[
 def _joined(judged: _Judged, observed: bool, between: Sequence[int] = ()) -> _Judged:
     """All kinds of evidence together, where there are others than observations."""
     bound, labels = judged.bound, judged.aligned.reports
-    if labels.ndim > 2 and not bound.numbers:
-        return judged
-    several = len(labels) >= FEWEST_REPORTS
+    several = len(labels) >= FEWEST_REPORTS and not judged.soft
     about = (len(bound.classes), bound.weights, judged.groups)
     lead = OBSERVATIONS if observed else OTHERS if several else GOLD
     kinds = {lead: judged.pairs}
@@ -799,7 +806,7 @@ def _told(pairs: Sequence[PairComparison], names: Sequence[str]) -> np.ndarray:
 def _accuracies(judged: _Judged) -> list[dict[str, Any]]:
     """Accuracies of all reports, where there is gold."""
     labels, gold, joined = judged.aligned.reports, judged.bound.gold, judged.joined
-    if gold is None or joined is None or CHECKED in joined.contrasts or judged.bound.numbers:
+    if gold is None or joined is None or CHECKED in joined.contrasts or labels.ndim > 2:
         return [{}] * len(labels)
     rows = np.flatnonzero(gold >= 0)
     part = labels[:, rows]

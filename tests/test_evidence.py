@@ -143,6 +143,17 @@ def test_gold_gives_accuracies_and_is_refused_where_it_is_none():
         assert said in refused(lambda gold=gold: rank_reports(reports, gold=gold))
 
 
+def test_gold_judges_soft_reports_alone_and_beside_observations():
+    x, reports = panel(6, 300)
+    soft = {name: np.eye(3)[reports[name]] for name in ("r0", "r3")}
+    y, gold = around(np.random.default_rng(7), x, 2.5), with_gold(x, range(60))
+    alone, beside = rank_reports(soft, gold=gold), rank_reports(soft, y, gold=gold)
+    assert alone.most_reliable == beside.most_reliable == ("r0",)
+    assert [one.kind for one in beside.pairs[0].readings] == ["observations", "gold"]
+    soft |= {"r1": soft["r0"]}
+    assert "expected y= or gold= to rank soft reports" in refused(lambda: rank_reports(soft))
+
+
 @pytest.mark.thorough
 def test_the_numbers_say_the_order_that_the_words_say():
     for seed in range(8):
