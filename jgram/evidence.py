@@ -23,9 +23,10 @@ errors, however many records there are, and a garbled copy of one report would e
 two equal ones; that variance stays in the errors of what is joined. Where both kinds read
 :data:`FEWEST_READ` pairs or more and differ by more than ``V`` and :data:`BETWEEN`, the rest is the
 ``B`` of the observations (by moments, DerSimonian and Laird), which lean to what they show. A kind
-that pays neither report three standard errors more than noise abstains; where all do, payoffs over
-their mean of all pairs say what they can. Kinds *contradict* each other
-where their intervals of ``D`` are disjoint: then something is shared that should not be, and
+that pays neither report three standard errors more than noise abstains, as do other reports that
+see fewer of the ways in which classes differ than observations do (:data:`LEAST_SEEN`: they merge
+some); where all do, payoffs over their mean of all pairs say what they can. Kinds *contradict* each
+other where their intervals of ``D`` are disjoint: then something is shared that should not be, and
 nothing here says by whom.
 """
 
@@ -74,6 +75,7 @@ __all__ = [
 OBSERVATIONS, OTHERS, GOLD = "observations", "other reports", "gold"
 CHECKED = "checked records"
 BETWEEN = 0.2  # standard deviation of D by what reports share with one another, beyond noise
+LEAST_SEEN = 0.7  # by the other reports, of what observations see
 FEWEST_READ = 6  # pairs that both kinds read, for how far they differ
 SAME_NUMBERS = 0.999  # correlation beyond which one report is taken for a copy of another
 FEWEST_REPORTS = 3  # of which one is left where two are judged
@@ -459,6 +461,10 @@ def join(
         :class:`Joined`.
     """
     read = {kind: contrast(paid) for kind, paid in kinds.items()}
+    if OBSERVATIONS in kinds and OTHERS in kinds:
+        seen = kinds[OTHERS].seen, kinds[OBSERVATIONS].seen
+        blind = (seen[0] < LEAST_SEEN * seen[1]) & np.isfinite(read[OBSERVATIONS][0])
+        read[OTHERS] = tuple(np.where(blind, np.nan, part) for part in read[OTHERS])
     contrasts = {kind: found for kind, (found, _) in read.items()}
     errors = {kind: error for kind, (_, error) in read.items()}
     first, several = next(iter(kinds.values())), len(kinds) > 1

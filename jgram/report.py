@@ -452,9 +452,8 @@ def _judge_by_others(judged: _Judged) -> _Judged:
         raise ValueError("expected y= or gold= to rank soft reports, got none: give either")
     d, rows, groups = len(bound.classes), slice(None), judged.groups
     gold, expected = bound.gold, None
-    if (
-        judged.soft or len(labels) < FEWEST_REPORTS
-    ) and gold is not None:  # nothing but gold judges them
+    few = judged.soft or len(labels) < FEWEST_REPORTS
+    if few and gold is not None:  # which alone judges them
         rows = np.flatnonzero(labelled(gold))
         what = "numbers" if bound.numbers else "labels"
         bound = replace(bound, description=f"evidence: {len(rows)} right {what}")

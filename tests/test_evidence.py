@@ -143,9 +143,21 @@ def test_gold_gives_accuracies_and_is_refused_where_it_is_none():
         assert said in refused(lambda gold=gold: rank_reports(reports, gold=gold))
 
 
+def test_others_that_merge_classes_do_not_contradict_what_observations_see():
+    """The only other report has two names for five classes, both rightly used."""
+    rng = np.random.default_rng(8)
+    x = rng.integers(0, 5, 400)
+    reports = {"fine": flipped(rng, x, 0.1, 5), "rough": flipped(rng, x, 0.3, 5), "two": x // 3 * 3}
+    y = np.eye(5)[x] * 3 + rng.normal(size=(400, 5))
+    pairs = {(one.better, one.worse): one for one in rank_reports(reports, y).pairs}
+    pair = pairs["fine", "rough"]
+    assert pair.told
+    assert [one.keeps is None for one in pair.readings] == [False, True]
+
+
 def test_gold_judges_soft_reports_alone_and_beside_observations():
     x, reports = panel(6, 300)
-    soft = {name: np.eye(3)[reports[name]] for name in ("r0", "r3")}
+    soft = {name: 0.7 * np.eye(3)[reports[name]] + 0.1 for name in ("r0", "r3")}
     y, gold = around(np.random.default_rng(7), x, 2.5), with_gold(x, range(60))
     alone, beside = rank_reports(soft, gold=gold), rank_reports(soft, y, gold=gold)
     assert alone.most_reliable == beside.most_reliable == ("r0",)
