@@ -40,7 +40,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 import jgram.display as display
-from jgram.arrays import Int, float64
+from jgram.arrays import float64
 from jgram.audit import audit, audit_sample
 from jgram.binding import (
     AS_GIVEN,
@@ -54,11 +54,11 @@ from jgram.binding import (
 from jgram.counted import representatives
 from jgram.data import check_aligned, drop_missing, encode_reports, find_leaks
 from jgram.data.columns import Column, read, read_table, take
-from jgram.data.labels import EncodedReports, Missing
+from jgram.data.labels import EncodedReports
 from jgram.data.numbers import are_numbers, normal_scores
 from jgram.display import Field, Line, Shown, Table, View
 from jgram.findings import Finding
-from jgram.kernels import Kernel, describe
+from jgram.kernels import Delta, Kernel, describe
 from jgram.left_out import EXACT, predict_left_out, predict_numbers_left_out
 from jgram.observed import Codes, Observed
 from jgram.plots import curve_figure
@@ -66,11 +66,16 @@ from jgram.plots import curve_figure
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["CellIssues", "ClassSummary", "LabelIssues", "cell_issues", "label_issues"]
+__all__ = ["ClassSummary", "LabelIssues", "label_issues"]
 
 STUDENT = 8 / (3 * math.sqrt(5) * math.pi)  # density of Student's law of 5 degrees at 0
 FAR_OFF = 2.57  # spreads, which 5% of right numbers exceed
 SHARES = np.arange(1, 11) / 20  # of the surest predictions
+NOTHING = (
+    "these observations do not predict the labels: none can be called wrong, and the order means "
+    "little"
+)
+ABSENT = {"wrong": np.nan, "margin": np.nan, "suggested": -1, "labels": -1}
 
 
 @dataclass(frozen=True)
@@ -120,6 +125,7 @@ class LabelIssues(Shown):
         report_kind: ``"categories"``, or ``"numbers"``: ``classes`` are the numbers that occur,
             ``margin`` is less how many spreads a number is from its prediction, ``suggested`` the
             number nearest to that, and ``number_by_all`` counts those beyond 2.57 spreads.
+        counts: Of distinct records how many records each row stands for; ``None`` where it is one.
     """
 
     SCHEMA: ClassVar[str] = "jgram/issues/1"
@@ -139,16 +145,31 @@ class LabelIssues(Shown):
     observations: str
     findings: tuple[Finding, ...]
     report_kind: str = "categories"
+    counts: tuple[int, ...] | None = field(default=None, repr=False)
 
     @property
     def num_records(self) -> int:
         """Records that were judged."""
-        return len(self.order)
+        return int(self._counts[self.order].sum())
 
     @property
     def issues(self) -> np.ndarray:
         """Rows of as many records as labels are wrong, the most suspicious first."""
-        return self.order[: self.number]
+        return self.order[self.suspicious()[self.order] > 0]
+
+    @property
+    def _counts(self) -> np.ndarray:
+        return np.ones(len(self.wrong), int) if self.counts is None else np.array(self.counts, int)
+
+    def suspicious(self) -> np.ndarray:
+        """How many records of each row are among the issues.
+
+        All but of the last distinct one, of which it does not matter which are taken.
+        """
+        found, counts = np.zeros(len(self.wrong), int), self._counts[self.order]
+        before = np.cumsum(counts) - counts
+        found[self.order] = np.clip(self.number - before, 0, counts)
+        return found
 
     def to_check(self, count: int = 50, seed: int = 0) -> np.ndarray:
         """Rows to check for the number of wrong labels, the most suspicious first.
@@ -162,12 +183,12 @@ class LabelIssues(Shown):
         """One summary a class, the largest share of issues first; none of numbers."""
         if self.report_kind == "numbers":
             return []
-        d, rows = len(self.classes), self.issues
+        d, rows, suspicious = len(self.classes), self.issues, self.suspicious()
         confusion = np.zeros((d, d), int)
-        np.add.at(confusion, (self.labels[rows], self.suggested[rows]), 1)
-        labels, wrong = self.labels[self.order], self.wrong[self.order]
-        counts, issues = np.bincount(labels, minlength=d), confusion.sum(axis=1)
-        wrong = np.bincount(labels, wrong, minlength=d) / counts
+        np.add.at(confusion, (self.labels[rows], self.suggested[rows]), suspicious[rows])
+        labels, w = self.labels[self.order], self._counts[self.order]
+        counts, issues = np.bincount(labels, w, d), confusion.sum(axis=1)
+        wrong = np.bincount(labels, w * self.wrong[self.order], d) / counts
         return [
             ClassSummary(
                 name=self.classes[k],
@@ -194,14 +215,17 @@ class LabelIssues(Shown):
 
         Args:
             rows: Of the input; by default the issues.
-            numbers: What they are called, by default as in the input.
+            numbers: What they are called, by default as in the input; of distinct records how many
+                are suspicious.
             beside: More fields, of places in ``rows``.
             caption: What the records are.
         """
         rows = self.issues if rows is None else rows
-        numbers = rows if numbers is None else numbers
+        of = "row" if self.counts is None else "records"
+        named = rows if self.counts is None else self.suspicious()[rows]
+        numbers = named if numbers is None else numbers
         fields = [
-            Field("row", lambda i: int(numbers[i]), keys=("row",)),
+            Field(of, lambda i: int(numbers[i]), keys=(of,)),
             Field("label", lambda i: self.classes[self.labels[rows[i]]], str, ("label",), True),
             Field("suggested", lambda i: self.classes[self.suggested[rows[i]]], str,
                   ("suggested",), True),
@@ -216,35 +240,32 @@ class LabelIssues(Shown):
 
     def view(self, source: Mapping[str, Any] | None = None, listing: Table | None = None) -> View:
         """What was judged, how many labels are wrong, each class, the records to look at."""
-        classes = Table(
-            "Every class, the largest share of suspicious records first",
-            self.by_class(),
-            [
-                Field("class", attrgetter("name"), str, name=True),
-                Field("records", attrgetter("count")),
-                Field("issues", attrgetter("issues")),
-                Field("mean\nwrong", attrgetter("mean_wrong"), display.share),
-                Field("mostly suggested", attrgetter("confused_with"), _or_nothing, name=True),
-            ],
-            long=True,
-        )
-        numbers = self.report_kind == "numbers"
-        size = 0 if numbers else len(self.classes)
-        head = display.judged(self.num_records, size, self.observations, source)
-        listed = self.listing() if listing is None else listing
-        return [*_head(self, head), *([] if numbers else [classes]), listed]
+        fields = [
+            Field("class", attrgetter("name"), str, name=True),
+            Field("records", attrgetter("count")),
+            Field("issues", attrgetter("issues")),
+            Field("mean\nwrong", attrgetter("mean_wrong"), display.share),
+            Field("mostly suggested", attrgetter("confused_with"), _or_nothing, name=True),
+        ]
+        caption = "Every class, the largest share of suspicious records first"
+        classes, size = [Table(caption, self.by_class(), fields, long=True)], len(self.classes)
+        if self.report_kind == "numbers":
+            classes, size = [], 0
+        return [
+            *display.judged(self.num_records, size, self.observations, source)[:-1],
+            *map(display.finding_line, self.findings),
+            Line(self.conclusion, "conclusion"),
+            Line(),
+            *classes,
+            self.listing() if listing is None else listing,
+        ]
 
     def plot(self) -> "Figure":
         """All records in the order of suspicion: a matplotlib figure."""
-        return curve_figure(self.wrong[self.order], self.number, self.interval, title=_CURVE)
-
-
-_CURVE = "Probability that the label is wrong, the most suspicious record first"
-
-
-def _head(found: "LabelIssues | CellIssues", lines: list[Line]) -> list[Line]:
-    findings = map(display.finding_line, found.findings)
-    return [*lines[:-1], *findings, Line(found.conclusion, "conclusion"), Line()]
+        title = "Probability that the label is wrong, the most suspicious record first"
+        places = np.cumsum(self._counts[self.order])
+        values = self.wrong[self.order]
+        return curve_figure(values, self.number, self.interval, title=title, places=places)
 
 
 def _or_nothing(value: Any) -> str:
@@ -264,16 +285,10 @@ def label_issues(
 ) -> LabelIssues:
     """Rank records by how likely their label is wrong, and estimate how many are.
 
-    Formulas at the top of this module; one pass over the kernel, and ridge regressions on it (on
-    500 landmarks above 2,000 records). There are no ``weights``: a record is one row to look at,
-    and copies of it would vouch for its label.
-
+    One pass over the kernel, and ridge regressions on it (on 500 landmarks above 2,000 records).
     Pass the columns or the embedding themselves where you have them: they find more errors than
-    class probabilities that a model made of them. Where probabilities ``[n, d]`` are all there is,
-    made out of fold, pass them with ``kernel="pseudo-posterior"``. On 13 tables with 20% of three
-    kinds of errors the mean AUROC from probabilities of logistic regression and of 10 neighbours
-    was .927 and .906 so; .909 and .890 without a kernel, which sees more of what the model learnt
-    from the very labels; .926 and .903 for the self-confidence that cleanlab ranks by.
+    class probabilities that a model made of them; those, made out of fold, take
+    ``kernel="pseudo-posterior"``.
 
     Args:
         x_hat: Labels ``[n]`` of any type.
@@ -281,18 +296,15 @@ def label_issues(
             already (:func:`jgram.observed.observe`).
         kernel: ``None`` takes what fits the observations
             (:func:`jgram.binding.bind_observations`).
-        intake: How both are read (:class:`jgram.Intake`); nothing here takes its ``weights``,
-            ``groups``, ``abstain``, ``block_length`` and ``mesh``.
+        intake: How both are read (:class:`jgram.Intake`), but for ``groups``, ``abstain``,
+            ``block_length`` and ``mesh``. A record is one row to look at, and copies of it would
+            vouch for its label: ``weights`` count distinct records, under the delta kernel alone.
         name: What messages call the report.
         columns: The observations as numbers ``[n, m]``, for predictor ``L``, where ``y`` is bound.
         checked: What somebody who looked found, by row: the right label, or ``True`` where the
             given label is right and ``False`` where it is wrong. The interval holds where the
-            records to check were chosen before anybody looked, by the order of suspicion or at
-            random, and later stretches of the order hold no larger share of errors.
+            records to check were chosen before anybody looked (:mod:`jgram.audit`).
         **options: Fields of ``intake`` by name, as ``missing=`` or ``kinds=``.
-
-    Returns:
-        :class:`LabelIssues`.
 
     Raises:
         ValueError: One class alone, a class with one record, an identifier for a report, checked
@@ -303,201 +315,48 @@ def label_issues(
         >>> found = label_issues(list("aaabaabbbb"), y)
         >>> found.order[:2].tolist()
         [3, 5]
-        >>> found.classes[found.suggested[3]]
-        'a'
 
-    Reference: Lepski, *On a problem of adaptive estimation in Gaussian white noise*, 1991; Zou and
-    Donner, *Construction of confidence limits about effect measures*, 2008, for the interval.
+    Reference: Lepski, *On a problem of adaptive estimation in Gaussian white noise*, 1991.
     """
-    intake = replace(intake, **options)
-    for unused in ("weights", "groups", "abstain"):
-        if getattr(intake, unused) is not None:
-            raise ValueError(
-                f"expected no {unused}= for label issues: a record is one row to look at"
-            )
-    bound = _bind(name, x_hat, y, kernel, columns, intake)
-    found, order = _judge(bound, name)
-    labels, wrong, n, rows = found["labels"], found["wrong"], len(order), bound.rows
-    place = {int(row): i for i, row in enumerate(rows)} if checked else {}
-    names = found["classes"]
-    known = _read_checks(
-        checked or {}, place, bound.size, labels, names, bound.classes, bound.amounts
-    )
-    interval = None
-    if known:
-        looked, bad = np.zeros((2, n), bool)
-        looked[list(known)] = True
-        bad[[i for i, code in known.items() if code != labels[i]]] = True
-        found["number"], interval = audit(looked[order], bad[order], wrong[order])
-        found["conclusion"] = (
-            f"{found['number']} of {n} labels are wrong by the {len(known)} that were checked (95% "
-            f"interval {interval[0]} to {interval[1]})"
-        )
-        for i, code in known.items():
-            wrong[i] = float(code != labels[i])
-            if code >= 0 and code != labels[i]:
-                found["suggested"][i] = code
-        order = order[np.argsort(-wrong[order], kind="stable")]
-    for key, absent in {"wrong": np.nan, "margin": np.nan, "suggested": -1, "labels": -1}.items():
-        full = np.full(bound.size, absent, found[key].dtype)
-        full[rows] = found[key]
-        found[key] = full
-    return LabelIssues(order=rows[order], interval=interval, num_checked=len(known), **found)
+    bound = _bind(name, x_hat, y, kernel, columns, replace(intake, **options))
+    found = _judge_numbers(bound) if bound.amounts else _judge(bound)
+    order = np.lexsort((found.margin, -found.wrong))
+    if checked:
+        known = _read_checks(checked, bound)
+        found, order = _believed(found, order, known)
+    parts = {key: np.full(bound.size, absent, getattr(found, key).dtype)
+             for key, absent in ABSENT.items()}  # fmt: skip
+    for key, values in parts.items():
+        values[bound.rows] = getattr(found, key)
+    return replace(found, order=bound.rows[order], **parts)
 
 
-@dataclass(frozen=True, eq=False)
-class CellIssues(Shown):
-    """Distinct records judged, each standing for ``counts`` records of one label and observation.
-
-    Attributes:
-        name: The report.
-        wrong: Probability that the label is wrong, ``[cells]``.
-        margin: As of :class:`LabelIssues`.
-        suggested: Code of the best other class.
-        labels: Codes of the given labels.
-        counts: Records of each.
-        suspicious: How many records of each are among the issues: all but of the last one of them,
-            of which it does not matter which are taken.
-        number: Estimate of the number of wrong labels, as of :class:`LabelIssues`.
-        number_by_all: Labels that differ from their prediction.
-        informative: Whether the observations predict the labels at all.
-        conclusion: What the numbers are worth.
-        classes: Names of the codes.
-        observations: What the observations were taken for, in one line.
-        findings: About the input.
-    """
-
-    SCHEMA: ClassVar[str] = "jgram/cells/1"
-    name: str
-    wrong: np.ndarray = field(repr=False, metadata={"dtype": "float64"})
-    margin: np.ndarray = field(repr=False, metadata={"dtype": "float64"})
-    suggested: np.ndarray = field(repr=False, metadata={"dtype": "int32"})
-    labels: np.ndarray = field(repr=False, metadata={"dtype": "int32"})
-    counts: np.ndarray = field(repr=False, metadata={"dtype": "int64"})
-    suspicious: np.ndarray = field(repr=False, metadata={"dtype": "int64"})
-    number: int
-    number_by_all: int
-    informative: bool
-    conclusion: str
-    classes: tuple[Any, ...]
-    observations: str
-    findings: tuple[Finding, ...]
-
-    def table(self, beside: Sequence[Field] = (), limit: int | None = None) -> Table:
-        """The suspicious distinct records, the worst first.
-
-        Args:
-            beside: More fields, of places in ``labels``.
-            limit: Rows at most.
-        """
-        order = np.lexsort((self.margin, -self.wrong))
-        fields = [
-            Field("records", lambda i: int(self.suspicious[i]), keys=("records",)),
-            Field("label", lambda i: self.classes[self.labels[i]], str, ("label",), True),
-            Field(
-                "suggested", lambda i: self.classes[self.suggested[i]], str, ("suggested",), True
-            ),
-            Field("wrong", lambda i: float(self.wrong[i]), display.share, ("wrong",)),
-            Field("", lambda i: float(self.margin[i]), keys=("margin",)),
-        ]
-        rows = order[self.suspicious[order] > 0][:limit].tolist()
-        caption = "Suspicious distinct records, the worst first"
-        return Table(caption, rows, [*fields, *beside], long=True)
-
-    def view(self, source: Mapping[str, Any] | None = None, listing: Table | None = None) -> View:
-        """What was judged, how many labels are wrong, the distinct records to look at."""
-        n = int(self.counts.sum())
-        head = display.judged(n, len(self.classes), self.observations, source)
-        return [*_head(self, head), self.table() if listing is None else listing]
-
-    def plot(self) -> "Figure":
-        """All records in the order of suspicion: a matplotlib figure."""
-        order = np.lexsort((self.margin, -self.wrong))
-        last = np.cumsum(self.counts[order])
-        return curve_figure(self.wrong[order], self.number, None, title=_CURVE, places=last)
-
-
-def cell_issues(
-    x_hat: Any,
-    y: Any,
-    counts: Int[np.ndarray, " n"],
-    *,
-    name: str = "x_hat",
-    classes: Sequence[Any] | None = None,
-) -> CellIssues:
-    """:func:`label_issues` of distinct records of categories (:mod:`jgram.counted`) with counts.
-
-    Args:
-        x_hat: Labels ``[n]`` of any type, none missing.
-        y: Categories, as in :func:`label_issues`, under the delta kernel.
-        counts: How many records each row stands for.
-        name: What messages call the report.
-        classes: All possible labels, in order.
-
-    Returns:
-        :class:`CellIssues`.
-
-    Raises:
-        ValueError: As :func:`label_issues`.
-
-    Example:
-        >>> counts = np.array([90, 3, 5, 80])
-        >>> found = cell_issues(["a", "b", "a", "b"], ["x", "x", "y", "y"], counts)
-        >>> found.number, found.suspicious.tolist()
-        (8, [0, 3, 5, 0])
-    """
-    counts = np.asarray(counts, np.int64)
-    bound = _bind(
-        name, x_hat, y, "delta", None, Intake(classes=classes, missing="raise", weights=counts)
-    )
-    found, order = _judge(bound, name, counts)
-    suspicious = np.zeros_like(counts)
-    before = np.cumsum(counts[order]) - counts[order]
-    suspicious[order] = np.clip(found["number"] - before, 0, counts[order])
-    return CellIssues(counts=counts, suspicious=suspicious, **found)
-
-
-def _judge(
-    bound: "_Bound", name: str, counts: np.ndarray | None = None
-) -> tuple[dict[str, Any], np.ndarray]:
-    """What all results hold of records, or of distinct ones with their counts, and their order."""
-    if bound.amounts:
-        return _judge_numbers(bound, name)
-    present, labels = np.unique(bound.codes, return_inverse=True)
-    classes = tuple(bound.classes[k] for k in present)
-    rows = bound.rows if bound.numbers is None else bound.numbers[bound.rows]
-    _refuse_single_classes(labels, classes, rows, name, counts)
+def _judge(bound: "_Bound") -> LabelIssues:
+    """Labels judged, in the order of the records that have one."""
+    counts, labels = bound.counts, bound.labels
+    n = int(counts.sum())
     with float64():
-        predicted, informative = _predict(bound, labels, counts)
+        predicted, informative = _predict(bound)
     sure, everywhere = _disagreement(predicted, labels, counts)
     rate = (sure * informative + everywhere) / 2
-    wrong = _probability_wrong(predicted, labels, rate, counts)
-    suggested, margin = _alternatives(predicted, labels)
-    n = len(labels) if counts is None else int(counts.sum())
-    return {
-        "name": name,
-        "wrong": wrong,
-        "margin": margin,
-        "suggested": suggested.astype(np.int32),
-        "labels": labels.astype(np.int32),
-        "number": round(rate * n) if informative else 0,
-        "number_by_all": round(everywhere * n),
-        "informative": informative,
-        "conclusion": _conclude(n, sure, everywhere, informative),
-        "classes": classes,
-        "observations": bound.description,
-        "findings": bound.findings,
-    }, np.lexsort((margin, -wrong))
+    rows, others = np.arange(len(labels)), predicted.copy()
+    others[rows, labels] = -1.0
+    return bound.issues(
+        wrong=_probability_wrong(predicted, labels, rate, counts),
+        margin=predicted[rows, labels] - others.max(axis=1),
+        suggested=others.argmax(axis=1).astype(np.int32),
+        number=round(rate * n) if informative else 0,
+        number_by_all=round(everywhere * n),
+        informative=informative,
+        conclusion=_conclude(n, sure, everywhere) if informative else NOTHING,
+    )
 
 
-def _judge_numbers(bound: "_Bound", name: str) -> tuple[dict[str, Any], np.ndarray]:
+def _judge_numbers(bound: "_Bound") -> LabelIssues:
     """:func:`_judge` of a report of numbers, whose classes are the numbers that occur."""
-    present, labels = np.unique(bound.codes, return_inverse=True)
-    n, classes = len(labels), tuple(bound.classes[k] for k in present)
-    if len(present) < 2:
-        raise ValueError(f"{name}: expected numbers that differ, got {bound.classes[0]:g} alone")
-    values = np.array(classes, float)[labels]
-    u = normal_scores(Column(name, values, np.ones(n, bool), rows=bound.rows))
+    n, labels = len(bound.labels), bound.labels
+    values = np.array(bound.classes, float)[labels]
+    u = normal_scores(Column(bound.name, values, np.ones(n, bool), rows=bound.rows))
     u = (u - u.mean()) / u.std()
     levels = u[np.unique(labels, return_index=True)[1]]
     with float64():
@@ -509,21 +368,38 @@ def _judge_numbers(bound: "_Bound", name: str) -> tuple[dict[str, Any], np.ndarr
         "within the spread of right numbers are not seen"
     )
     suggested = np.searchsorted((levels[1:] + levels[:-1]) / 2, predicted)
-    return {
-        "name": name,
-        "wrong": wrong,
-        "margin": -away,
-        "suggested": suggested.astype(np.int32),
-        "labels": labels.astype(np.int32),
-        "number": number,
-        "number_by_all": int(np.sum(away > FAR_OFF)),
-        "informative": informative,
-        "conclusion": said if informative else _conclude(n, 0.0, 0.0, informative),
-        "classes": classes,
-        "observations": bound.description,
-        "findings": bound.findings,
-        "report_kind": "numbers",
-    }, np.lexsort((-away, -wrong))
+    return bound.issues(
+        wrong=wrong,
+        margin=-away,
+        suggested=suggested.astype(np.int32),
+        number=number,
+        number_by_all=int(np.sum(away > FAR_OFF)),
+        informative=informative,
+        conclusion=said if informative else NOTHING,
+    )
+
+
+def _believed(
+    found: LabelIssues, order: np.ndarray, known: Mapping[int, int]
+) -> tuple[LabelIssues, np.ndarray]:
+    """What was found by hand, by record the right code, believed; the known wrong ones first."""
+    n, rows, right = len(order), np.array([*known]), np.array([*known.values()])
+    looked, bad = np.zeros((2, n), bool)
+    looked[rows], bad[rows] = True, right != found.labels[rows]
+    number, (low, high) = audit(looked[order], bad[order], found.wrong[order])
+    said = (
+        f"{number} of {n} labels are wrong by the {len(known)} that were checked (95% interval "
+        f"{low} to {high})"
+    )
+    wrong, suggested = found.wrong.copy(), found.suggested.copy()
+    wrong[rows] = bad[rows]
+    told = bad[rows] & (right >= 0)
+    suggested[rows[told]] = right[told]
+    found = replace(
+        found, wrong=wrong, suggested=suggested, number=number, interval=(low, high),
+        num_checked=len(known), conclusion=said,
+    )  # fmt: skip
+    return found, order[np.argsort(-wrong[order], kind="stable")]
 
 
 def _far_off(u: np.ndarray, predicted: np.ndarray) -> tuple[np.ndarray, float]:
@@ -542,119 +418,120 @@ def _far_off(u: np.ndarray, predicted: np.ndarray) -> tuple[np.ndarray, float]:
     return wrong, spread
 
 
-def _alternatives(predicted: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The best other class of every record, and the margin of its label above that."""
-    rows = np.arange(len(labels))
-    others = predicted.copy()
-    others[rows, labels] = -1.0
-    return others.argmax(axis=1), predicted[rows, labels] - others.max(axis=1)
-
-
 @dataclass(frozen=True)
 class _Bound:
     """Labels and observations of the records that are judged, and the rows they come from."""
 
-    codes: np.ndarray
+    name: str
+    labels: np.ndarray  # codes of the classes that occur
     classes: tuple[Any, ...]
+    declared: tuple[Any, ...]
     observed: Observed
     columns: np.ndarray | None
     description: str
     findings: tuple[Finding, ...]
     rows: np.ndarray
     size: int
-    amounts: bool = False
-    numbers: np.ndarray | None = None  # what rows are called, where not by their place
+    amounts: bool
+    counts: np.ndarray
+    counted: bool
+
+    def issues(self, **found: Any) -> LabelIssues:
+        """The result with what was found of the records."""
+        return LabelIssues(
+            name=self.name, order=self.rows, labels=self.labels.astype(np.int32), interval=None,
+            num_checked=0, classes=self.classes, observations=self.description,
+            findings=self.findings, report_kind="numbers" if self.amounts else "categories",
+            counts=tuple(self.counts.tolist()) if self.counted else None, **found,
+        )  # fmt: skip
 
 
 def _bind(name: str, x_hat: Any, y: Any, kernel: Any, columns: Any, intake: Intake) -> _Bound:
     """Labels encoded, records without one left out, the others' observations bound."""
+    plain = isinstance(kernel, Delta) or kernel == "delta"
+    for unused in ("groups", "abstain", *([] if plain else ["weights"])):
+        if getattr(intake, unused) is not None:
+            raise ValueError(
+                f"expected no {unused}= for label issues: a record is one row to look at"
+            )
     bound = isinstance(y, Observed)
     n = check_aligned({name: x_hat, "y": np.empty(y.size) if bound else y})
-    rows, numbers = np.arange(n), getattr(x_hat, "rows", None)
-    missing, weights = intake.missing, intake.weights
-    if missing == "drop" and not bound:
+    rows, called = np.arange(n), getattr(x_hat, "rows", None)
+    if intake.missing == "drop" and not bound:
         given, rows = drop_missing({name: x_hat, "y": y})
         x_hat, y = given[name], given["y"]
-    kept: Any = "raise" if missing == "raise" else "keep"
-    given = read(x_hat, name)
-    amounts = not given.is_block and are_numbers({name: given}, kind_of_reports(intake))
-    if amounts and kept == "raise":
-        given.refuse_missing("numbers")
-    encoded = (
-        _as_classes(given)
-        if amounts
-        else encode_reports(
-            {name: x_hat},
-            classes=intake.classes,
-            num_classes=intake.num_classes,
-            missing=kept,
-            weights=weights,
-            merge=intake.merge,
-        )
-    )
-    codes = encoded.codes[name]
+    encoded, amounts = _encoded(read(x_hat, name), intake)
+    codes, found = encoded.codes[name], label_findings(encoded)
     labelled = np.flatnonzero(codes >= 0)
-    found = label_findings(encoded)
     if len(labelled) < n:
-        found.append(_left_out(name, len(labelled), n, missing))
+        lacking = f"a label of {name!r}" if intake.missing == "keep" else "a value"
+        said = f"{len(labelled)} of {n} records are judged, the others lack {lacking}"
+        advice = "rows are counted as in the input"
+        found.append(Finding("missing", "note", said, advice, len(labelled)))
+    codes, rows = codes[labelled], rows[labelled]
+    counted = intake.weights is not None
+    counts = np.asarray(intake.weights, np.int64)[rows] if counted else np.ones(len(rows), int)
     if bound:
         if len(labelled) < n:
             raise ValueError(
                 f"{name}: expected a label for every record of observations that are bound "
                 f"already, got {len(labelled)} for {n}: pass the observations themselves"
             )
-        observed, points = y, columns
-        description = f"observations: kernel {describe(y.kernel)}"
+        observed, points, description = y, None, f"observations: kernel {describe(y.kernel)}"
     else:
-        codes, rows = codes[labelled], rows[labelled]
         y = take(read_table(y, "y"), labelled)
         compared = codes.astype(float) if amounts else codes
         found += [leak_finding(*leak) for leak in find_leaks({name: compared}, y)]
-        records = None if weights is None else float(weights.sum())
+        records = float(counts.sum()) if counted else None
         observed, points, description, warnings = bind_observations(
             y, kernel, kinds=intake.kinds, scale=intake.scale, records=records
         )
         found += [input_finding(text) for text in warnings]
-        points = points if columns is None else np.asarray(columns)[rows]
+    points = points if columns is None else np.asarray(columns)[rows]
     points = None if points is None else np.asarray(points, np.float64)
+    present, labels = np.unique(codes, return_inverse=True)
+    classes = tuple(encoded.classes[k] for k in present)
+    numbers = rows if called is None else called[rows]
+    _refuse_single_classes(name, classes, np.bincount(labels, counts), numbers, labels, amounts)
     return _Bound(
-        codes, encoded.classes, observed, points, description, tuple(found), rows, n, amounts,
-        numbers,
+        name, labels, classes, encoded.classes, observed, points, description, tuple(found),
+        rows, n, amounts, counts, counted,
     )  # fmt: skip
 
 
-def _as_classes(given: Column) -> EncodedReports:
-    """A report of numbers as the numbers that occur, and which of them each record has."""
+def _encoded(given: Column, intake: Intake) -> tuple[EncodedReports, bool]:
+    """Codes of the labels, of a report of numbers which of those that occur, and whether it is."""
+    kept: Any = "raise" if intake.missing == "raise" else "keep"
+    amounts = not given.is_block and are_numbers({given.name: given}, kind_of_reports(intake))
+    if not amounts:
+        return encode_reports(
+            {given.name: given}, classes=intake.classes, num_classes=intake.num_classes,
+            missing=kept, weights=intake.weights, merge=intake.merge,
+        ), False  # fmt: skip
+    if kept == "raise":
+        given.refuse_missing("numbers")
+    if intake.weights is not None:
+        raise ValueError(f"{given.name}: expected labels for weights=, got numbers")
     plain = given.plain
     codes = {given.name: plain.codes}
-    return EncodedReports(codes, tuple(plain.factors[0]), np.arange(len(plain)))
-
-
-def _left_out(name: str, judged: int, n: int, missing: Missing) -> Finding:
-    lacking = f"a label of {name!r}" if missing == "keep" else "a value"
-    return Finding(
-        "missing",
-        "note",
-        f"{judged} of {n} records are judged, the others lack {lacking}",
-        "rows are counted as in the input",
-        judged,
-    )
+    return EncodedReports(codes, tuple(plain.factors[0]), np.arange(len(plain))), True
 
 
 def _refuse_single_classes(
-    labels: np.ndarray,
-    names: tuple[Any, ...],
-    rows: np.ndarray,
     report: str,
-    weights: np.ndarray | None = None,
+    names: tuple[Any, ...],
+    counts: np.ndarray,
+    rows: np.ndarray,
+    labels: np.ndarray,
+    amounts: bool,
 ) -> None:
-    counts = np.bincount(labels, weights)
     if len(names) == 1:
-        raise ValueError(
-            f"{report}: expected labels of two classes or more, got {names[0]!r} for every record, "
-            "which no observation can speak against"
-        )
-    if (counts == 1).any():
+        said = f"numbers that differ, got {names[0]:g} alone" if amounts else (
+            f"labels of two classes or more, got {names[0]!r} for every record, which no "
+            "observation can speak against"
+        )  # fmt: skip
+        raise ValueError(f"{report}: expected {said}")
+    if not amounts and (counts == 1).any():
         alone = int(np.argmax(counts == 1))
         raise ValueError(
             f"{report}: expected two records or more of every class, got one of {names[alone]!r} "
@@ -663,28 +540,22 @@ def _refuse_single_classes(
         )
 
 
-def _read_checks(
-    checked: Mapping[Any, Any],
-    place: Mapping[int, int],
-    size: int,
-    labels: np.ndarray,
-    names: tuple[Any, ...],
-    declared: tuple[Any, ...],
-    numbers: bool = False,
-) -> dict[int, int]:
+def _read_checks(checked: Mapping[Any, Any], bound: _Bound) -> dict[int, int]:
     """The right code by record; -1 where the right one was not said, or never reported."""
-    codes, found = {name: code for code, name in enumerate(names)}, {}
+    place = {int(row): i for i, row in enumerate(bound.rows)}
+    codes, found = {name: code for code, name in enumerate(bound.classes)}, {}
+    declared, verdicts = bound.declared, not isinstance(bound.classes[0], bool | np.bool_)
     for row, right in checked.items():
-        if not isinstance(row, int | np.integer) or not 0 <= row < size:
-            raise ValueError(f"checked: expected rows 0..{size - 1}, got {row!r}")
+        if not isinstance(row, int | np.integer) or not 0 <= row < bound.size:
+            raise ValueError(f"checked: expected rows 0..{bound.size - 1}, got {row!r}")
         if row not in place:
             raise ValueError(
                 f"checked: expected rows that have a label, got {int(row)}, which is left out"
             )
         i = place[int(row)]
-        if isinstance(right, bool | np.bool_) and not isinstance(names[0], bool | np.bool_):
-            found[i] = int(labels[i]) if right else -1
-        elif right in declared or (numbers and isinstance(right, int | float)):
+        if isinstance(right, bool | np.bool_) and verdicts:
+            found[i] = int(bound.labels[i]) if right else -1
+        elif right in declared or (bound.amounts and isinstance(right, int | float)):
             found[i] = codes.get(right, -1)
         else:
             raise ValueError(
@@ -694,27 +565,23 @@ def _read_checks(
     return found
 
 
-def _predict(
-    bound: _Bound, labels: np.ndarray, counts: np.ndarray | None
-) -> tuple[np.ndarray, bool]:
-    """Left-out predictions ``[n, d]``; of categories of many records once a distinct record."""
-    observed = bound.observed
-    alone = counts is not None or bound.columns is not None or len(labels) <= EXACT
-    if alone or not isinstance(observed, Codes) or observed.num_outcomes > EXACT:
-        return predict_left_out(observed, bound.columns, labels, counts)
+def _predict(bound: _Bound) -> tuple[np.ndarray, bool]:
+    """Left-out predictions ``[n, d]``; of categories once a distinct record."""
+    observed, labels, counts = bound.observed, bound.labels, bound.counts
+    if bound.columns is not None or not isinstance(observed, Codes):
+        return predict_left_out(observed, bound.columns, labels)
+    if observed.num_outcomes > EXACT:
+        return predict_left_out(observed, None, labels, counts if bound.counted else None)
     codes = np.asarray(observed.codes)
-    kept = representatives([labels, codes], [int(labels.max()) + 1, observed.num_outcomes])
+    kept = representatives([labels, codes], [len(bound.classes), observed.num_outcomes])
     distinct = replace(observed, codes=observed.codes[kept.first])
-    counts = np.bincount(kept.place)
+    counts = np.bincount(kept.place, counts)
     found, informative = predict_left_out(distinct, None, labels[kept.first], counts)
     return found[kept.place], informative
 
 
-def _disagreement(
-    predicted: np.ndarray, labels: np.ndarray, weights: np.ndarray | None = None
-) -> tuple[float, float]:
+def _disagreement(predicted: np.ndarray, labels: np.ndarray, w: np.ndarray) -> tuple[float, float]:
     """The share of wrong labels by the surest predictions, and ``e(1)``."""
-    w = np.ones(len(labels), np.int64) if weights is None else weights
     top = predicted.argmax(axis=1)
     two = np.partition(predicted, -2, axis=1)
     margin = two[:, -1] - two[:, -2]
@@ -738,7 +605,7 @@ def _disagreement(
 
 
 def _probability_wrong(
-    predicted: np.ndarray, labels: np.ndarray, rate: float, weights: np.ndarray | None = None
+    predicted: np.ndarray, labels: np.ndarray, rate: float, weights: np.ndarray
 ) -> np.ndarray:
     """``P`` of the module's formula, at an error rate."""
     counts = np.bincount(labels, weights)
@@ -750,12 +617,7 @@ def _probability_wrong(
     return wrong / np.maximum(wrong + (1 - rate) * own, 1e-300)
 
 
-def _conclude(n: int, sure: float, everywhere: float, informative: bool) -> str:
-    if not informative:
-        return (
-            "these observations do not predict the labels: none can be called wrong, and the order "
-            "means little"
-        )
+def _conclude(n: int, sure: float, everywhere: float) -> str:
     said = f"about {round((sure + everywhere) / 2 * n)} of {n} labels are wrong"
     if everywhere > 1.5 * sure and (everywhere - sure) * n > 2 * math.sqrt(sure * n + 1):
         return (

@@ -20,7 +20,7 @@ from jgram.annotators import AnnotatorRanking, InferredLabels
 from jgram.check import Check
 from jgram.display import attributes_of
 from jgram.drift import Baseline, Drift
-from jgram.issues import CellIssues, ClassSummary, LabelIssues
+from jgram.issues import ClassSummary, LabelIssues
 from jgram.payments import Payments
 from jgram.plan import Plan
 from jgram.ranking import PairComparison, Ranking, ScoreReport
@@ -36,7 +36,6 @@ _CLASSES: dict[str, Any] = {
         Ranking,
         PairComparison,
         LabelIssues,
-        CellIssues,
         AnnotatorRanking,
         InferredLabels,
         Baseline,
@@ -245,18 +244,15 @@ def _result(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     found = _of_class(kind, definitions)
     required = found["required"]
     if kind is LabelIssues:
-        row = {"row": {"type": "integer"}, "label": {}, "suggested": {}}
-        row |= {"wrong": {"type": "number"}, "margin": {"type": "number"}}
+        row = {"label": {}, "suggested": {}, "wrong": {"type": "number"}}
+        cell = _object({"records": {"type": "integer"}, **row}, ["records", *row])
+        row = {"row": {"type": "integer"}, **row, "margin": {"type": "number"}}
         summary = _of_type(ClassSummary, definitions)
         found["properties"] |= {
             "by_class": {"type": "array", "items": summary},
             "records": {"type": "array", "items": _object(row, list(row))},
+            "cells": {"type": "array", "items": cell | {"additionalProperties": True}},
         }
-    if kind is CellIssues:
-        row = {"records": {"type": "integer"}, "label": {}, "suggested": {}}
-        row |= {"wrong": {"type": "number"}}
-        cell = _object(row, list(row)) | {"additionalProperties": True}  # the observations
-        found["properties"] |= {"cells": {"type": "array", "items": cell}}
     return found | {
         "properties": first | found["properties"],
         "required": ["schema", *required],

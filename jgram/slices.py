@@ -95,17 +95,14 @@ class Slices(Shown):
 
     def table(self) -> Table:
         """One row a slice and report."""
+        kept = f"keeps of {self.best}\n{self.confidence:.0%} interval"
         fields = [
             Field("slice of", attrgetter("by"), keys=("by",), name=True),
             Field("where it is", attrgetter("value"), keys=("value",), name=True),
             Field("report", attrgetter("report"), keys=("report",), name=True),
             Field("records", attrgetter("num_records"), "{:,.0f}".format, ("num_records",)),
-            Field(
-                f"keeps of {self.best}\n{self.confidence:.0%} interval",
-                lambda one: (one.keeps, *(one.keeps_interval or (None, None))),
-                _kept,
-                ("keeps", "keeps_low", "keeps_high"),
-            ),
+            Field(kept, lambda one: (one.keeps, *(one.keeps_interval or (None, None))), _kept,
+                  ("keeps", "keeps_low", "keeps_high")),
             Field("", attrgetter("alone"), keys=("alone",)),
             Field("p of as in\nthe rest", attrgetter("p_value"),
                   lambda p: "" if p is None else p_value(p), ("p_value",)),
@@ -120,19 +117,17 @@ class Slices(Shown):
 
     def plot(self) -> "Figure":
         """What each report keeps in every slice: a matplotlib figure."""
-        kinds = [(WORSE, WORSE) if one.differs else (MARK, MARK) for one in self.each]
+        colours = [WORSE if one.differs else MARK for one in self.each]
+        told = "; orange: unlike the rest" if WORSE in colours else ""
         return shares_figure(
             [f"{one.report} · {one.by} {one.value}" for one in self.each],
             [one.keeps for one in self.each],
             [one.keeps_interval for one in self.each],
-            title=f"Keeps, beside {self.best}, {self.confidence:.0%} interval of each slice"
-            + ("; orange: unlike the rest" if any(one.differs for one in self.each) else ""),
+            title=f"Keeps, beside {self.best}, {self.confidence:.0%} interval of each slice{told}",
             absent="too few records",
-            marks=[
-                (SOFT, PAPER) if one.keeps is None else kind
-                for one, kind in zip(self.each, kinds, strict=True)
-            ],
-        )
+            marks=[(SOFT, PAPER) if one.keeps is None else (colour, colour)
+                   for one, colour in zip(self.each, colours, strict=True)],
+        )  # fmt: skip
 
 
 def _kept(values: Sequence[Any]) -> str:
@@ -141,31 +136,24 @@ def _kept(values: Sequence[Any]) -> str:
 
 
 class _Read(NamedTuple):
-    """Mean payoffs of two reports in slices.
+    """Mean payoffs of two reports in slices."""
 
-    Attributes:
-        means: ``[s, 2]``, of the best report first.
-        covariance: Of them ``[s, 2, 2]``, by each slice itself.
-        size: Records of each slice.
-        count: Those, or groups of them, that are independent.
-    """
-
-    means: Any
-    covariance: Any
-    size: Any
-    count: Any
+    means: Any  # [s, 2], of the best report first
+    covariance: Any  # of them [s, 2, 2], by each slice itself
+    size: Any  # records of each slice
+    count: Any  # those, or groups of them, that are independent
 
     @property
     def known(self) -> np.ndarray:
         """Where the best report is paid clearly more than noise."""
-        a = self.means[:, 0]
-        return (self.count >= FEWEST) & (a > ESTIMABLE * np.sqrt(self.variance((1.0, 0.0))))
+        error = np.sqrt(self.variance(np.array([1.0, 0.0])))
+        return (self.count >= FEWEST) & (self.means[:, 0] > ESTIMABLE * error)
 
-    def variance(self, line: tuple[Any, Any], chosen: Any = slice(None)) -> np.ndarray:
+    def variance(self, line: np.ndarray) -> np.ndarray:
         """Variances of ``line . means``: the larger one of a slice's own and of all slices'."""
         usual = np.einsum("s,sij->ij", self.size**2, self.covariance) / max(self.size.sum(), 1e-300)
-        pooled = usual / np.maximum(self.size[chosen], 1e-300)[:, None, None]
-        return np.maximum(_along(self.covariance[chosen], line), _along(pooled, line))
+        pooled = usual / np.maximum(self.size, 1e-300)[:, None, None]
+        return np.maximum(_along(self.covariance, line), _along(pooled, line))
 
 
 def slices(
@@ -236,8 +224,8 @@ def _tests(read: _Read, apart: np.ndarray) -> dict[int, float]:
         (a, b), cov = share @ read.means, np.einsum("s,sij->ij", share**2, read.covariance)
         if a <= ESTIMABLE * np.sqrt(cov[0, 0]):
             continue
-        line = (-b / a, 1.0)
-        square = read.variance(line)[s] + (read.means[s, 0] / a) ** 2 * _along(cov[None], line)[0]
+        line = np.array([-b / a, 1.0])
+        square = read.variance(line)[s] + (read.means[s, 0] / a) ** 2 * _along(cov, line)
         z = abs(float(read.means[s] @ line)) / max(float(np.sqrt(square)), 1e-300)
         p_values[s] = float(2 * stdtr(read.count[s] - 1, -z))
     return p_values
@@ -246,17 +234,17 @@ def _tests(read: _Read, apart: np.ndarray) -> dict[int, float]:
 def _keeps(read: _Read, confidence: float) -> list[tuple[Any, ...]]:
     """Keeps, its interval and keeps alone of every slice; nothing where it is too small."""
     known = read.known
-    if not known.any():
-        return [()] * len(known)
-    a, b = read.means[known].T
-    ratio = b / a
-    cov = np.diag(read.variance((-ratio, 1.0), known) / a**2)
-    means, errors = drawn_together(ratio, cov, [np.ones((len(a), 1))])
-    quantile = student_quantile(normal_quantile(confidence), read.count[known] - 1)
-    errors = np.asarray(quantile) * errors
-    said = zip(means, zip(means - errors, means + errors, strict=True), ratio, strict=True)
-    each = iter([(float(m), (float(low), float(high)), float(r)) for m, (low, high), r in said])
-    return [next(each) if one else () for one in known]
+    found: list[tuple[Any, ...]] = [()] * len(known)
+    if known.any():
+        a, b = np.where(known, read.means.T, 1.0)
+        variances = read.variance(np.stack([-b / a, np.ones_like(a)], axis=1)) / a**2
+        ratio, cov = (b / a)[known], np.diag(variances[known])
+        means, errors = drawn_together(ratio, cov, [np.ones((len(ratio), 1))])
+        ends = errors * student_quantile(normal_quantile(confidence), read.count[known] - 1)
+        rows = np.stack([means, ends, ratio], axis=1).tolist()
+        for s, (mean, end, alone) in zip(np.flatnonzero(known), rows, strict=True):
+            found[s] = (mean, (mean - end, mean + end), alone)
+    return found
 
 
 def _read(values: np.ndarray, w: np.ndarray, codes: np.ndarray, count: int, groups: Any) -> _Read:
@@ -280,8 +268,6 @@ def _read(values: np.ndarray, w: np.ndarray, codes: np.ndarray, count: int, grou
     return _Read(means, square.reshape(count, 2, 2), size, number)
 
 
-def _along(covariance: np.ndarray, line: tuple[Any, Any]) -> np.ndarray:
-    """Variances ``[s]`` of ``line . means``."""
-    one, two = line
-    square = one**2 * covariance[:, 0, 0] + 2 * one * two * covariance[:, 0, 1]
-    return np.maximum(square + two**2 * covariance[:, 1, 1], 0.0)
+def _along(covariance: Any, line: Any) -> Any:
+    """Variances of ``line . means``."""
+    return np.maximum(np.einsum("...i,...ij,...j", line, covariance, line), 0.0)

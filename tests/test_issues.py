@@ -127,6 +127,21 @@ def test_categories_and_bound_observations():
     label_issues(labels, y, linear)
 
 
+def test_distinct_records_with_counts_are_that_many_records():
+    counts = np.array([90, 3, 5, 80])
+    labels, y = np.array(list("abab")), np.array(list("xxyy"))
+    found = label_issues(labels, y, "delta", weights=counts)
+    place = np.repeat(np.arange(4), counts)
+    records = label_issues(labels[place], y[place], "delta")
+    np.testing.assert_allclose(found.wrong[place], records.wrong, rtol=1e-6)
+    assert (found.num_records, found.number) == (178, records.number) == (178, 8)
+    assert found.suspicious().tolist() == [0, 3, 5, 0]
+    assert [one.issues for one in found.by_class()] == [one.issues for one in records.by_class()]
+    assert [row["records"] for row in found.records()] == found.suspicious()[found.issues].tolist()
+    with pytest.raises(ValueError, match="expected labels for weights=, got numbers"):
+        label_issues([0.5, 1.5, 2.5, 0.5], y, "delta", weights=counts)
+
+
 def test_checked_records_give_the_number_and_are_believed():
     truth, labels, y = blobs([150, 150], 0.2, seed=4, spread=3.0)
     before = label_issues(labels, y)

@@ -1,6 +1,7 @@
 """Verdicts at any time: looking often costs nothing, and a stream is its sums."""
 
 import io
+import signal
 from types import SimpleNamespace
 
 import jax
@@ -156,6 +157,33 @@ def test_a_file_that_grows_is_watched_and_resumed(tmp_path, capsys, monkeypatch)
     (tmp_path / "other.csv").write_text(HEAD)
     code, shown = watch(capsys, tmp_path / "other.csv", "--checkpoint", kept)
     assert "expected what was kept of this stream, got that of 'ann', 'bob', 'crp'" in shown.err
+
+
+def test_ctrl_c_ends_standard_input_and_first_records_are_kept(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("jgram.cli.process.prepare_process", lambda: None)
+    rows, kept = lines(0, (0.1, 0.4), 900), tmp_path / "kept"
+
+    def typed(*parts):
+        left = iter(parts)
+
+        def read1(_):
+            if (part := next(left, None)) is None:
+                signal.raise_signal(signal.SIGINT)
+            return part.encode()
+
+        monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=SimpleNamespace(read1=read1)))
+
+    before = signal.getsignal(signal.SIGINT)
+    typed(HEAD, "".join(rows[:40]))
+    assert "begin with, got 40: --checkpoint FOLDER keeps" in watch(capsys, "-")[1].err
+    typed(HEAD, "".join(rows[:40]))
+    code, shown = watch(capsys, "-", "--checkpoint", kept)
+    assert (code, shown.err[-4:]) == (2, " 40\n")
+    typed("".join(rows[40:90]), "".join(rows[90:]))
+    code, shown = watch(capsys, "-", "--checkpoint", kept)
+    assert (code, shown.out.splitlines()[0][:11]) == (0, "868 records")
+    assert "ann is the most reliable." in shown.out
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_a_folder_is_watched_and_what_it_cannot_take_is_said(tmp_path, capsys, monkeypatch):

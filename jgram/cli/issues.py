@@ -216,7 +216,7 @@ def _judge_counted(
     from jgram.cli.read import listed
     from jgram.data.counting import locate
     from jgram.data.files import FIRST_ROW
-    from jgram.issues import cell_issues
+    from jgram.issues import label_issues
 
     assert read.counted is not None
     assert read.reading is not None
@@ -229,25 +229,30 @@ def _judge_counted(
         )
     given = {name: read.columns[name][judged] for name in about["observations"]}
     classes = listed(source.classes, labels[judged])
-    found = cell_issues(labels[judged], given, counts[judged], name=source.report, classes=classes)
+    found = label_issues(
+        labels[judged], given, "delta", name=source.report, classes=classes, weights=counts[judged]
+    )
+    suspects = found.issues
     beside = [
-        Field(name, values.__getitem__, _cut, (name,), name=True) for name, values in given.items()
+        Field(name, values[suspects].__getitem__, _cut, (name,), name=True)
+        for name, values in given.items()
     ]
+    caption = "Suspicious distinct records, the worst first"
+    table = found.listing(suspects, beside=beside, caption=caption)
     rows: Iterable[Mapping[str, Any]] = ()
     if output.out is not None:
         wanted, place = np.zeros((2, len(counts)), int)
-        wanted[judged], place[judged] = found.suspicious, np.arange(len(judged))
+        wanted[judged], place[judged[suspects]] = found.suspicious(), np.arange(len(suspects))
         located = locate(source.file, read.reading, read.counted, wanted)
-        fields = found.table(beside).fields[1:]
 
         def record(i: int) -> dict[str, Any]:
-            return {field.keys[0]: field.value(i) for field in fields}
+            return {field.keys[0]: field.value(i) for field in table.fields[1:]}
 
         rows = (
             {"file": str(f), "row": row + FIRST_ROW, **record(int(place[i]))}
             for f, row, i in located
         )
-    table = found.table(beside, output.limit)
+    table = table._replace(rows=table.rows[: output.limit])
     view, more = found.view(about, table), {"cells": records(table)}
     return Answer(found, about, found.informative, view, rows=rows, more=more)
 

@@ -1,11 +1,13 @@
 """What ``jgram rank --watch`` does: records are judged as they come, and may be looked at always.
 
 The first hundred records say how observations are read (bins, bandwidths, features); all records
-then go into the sums of :mod:`jgram.sequential`, which are kept, with what was read, in the folder
-of ``--checkpoint`` after every batch, whole or not at all.
+then go into the sums of :mod:`jgram.sequential`. These, or the first records while they are fewer,
+are kept with what was read in the folder of ``--checkpoint`` after every batch, whole or not at
+all. Ctrl-C ends standard input, which cannot be read again.
 """
 
 import json
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -23,7 +25,7 @@ from jgram.cli.read import kinds_of, listed, read_raw
 from jgram.cli.show import Answer, emit, say_note
 from jgram.data import list_files
 from jgram.data.columns import Column, listing, read
-from jgram.drift import Baseline, fit_baseline
+from jgram.drift import fit_baseline
 from jgram.results import load
 
 __all__ = ["watch_reports"]
@@ -36,11 +38,56 @@ Columns = dict[str, Column]
 
 
 class Watch(NamedTuple):
-    """How observations are read, the sums, and what was read: files, or a header and a place."""
+    """What is kept of a stream: what was read, and the first records or what they began."""
 
-    baseline: Baseline
-    state: sequential.State
-    place: Any
+    place: Any = None  # files, or a header and where the lines end
+    first: Columns | None = None
+    baseline: Any = None  # how observations are read
+    state: Any = None
+
+
+def watch_reports(
+    report: list[str],
+    source: Input,
+    observed: Observed,
+    inference: Inference,
+    engine: Engine,
+    output: Output,
+    gold: str | None,
+    patience: float | None,
+) -> int:
+    """Watch until every order is told, the stream ends, or nothing new comes for long."""
+    _refuse(source, observed, inference, engine, gold)
+    names = [*report, *observed.needed]
+    about = [*names, str(source.file)]
+    kept = None if engine.checkpoint is None else engine.checkpoint / "watch.npz"
+    watch = Watch() if kept is None or not kept.exists() else _resumed(kept, about)
+
+    def verdict(watch: Watch) -> sequential.SequentialRanking | None:
+        if watch.state is None:
+            return None
+        return sequential.verdict(watch.state, report, confidence=inference.confidence)
+
+    found = verdict(watch)
+    told = found is not None and found.decided
+    for place, columns in () if told else _arrivals(source, names, watch.place, patience):
+        watch = _after(watch._replace(place=place), columns, source, observed, report)
+        if kept is not None:
+            _keep(kept, watch, about)
+        if (found := verdict(watch)) is None:
+            continue
+        far = min(1.0, *(pair.evidence for pair in found.pairs))
+        if not output.quiet:
+            say_note(f"{found.num_records} records, evidence {far:.0%}: {found.conclusion}")
+        if found.decided:
+            break
+    if found is None:
+        size = 0 if watch.first is None else len(watch.first[report[0]])
+        lost = size and kept is None and str(source.file) == "-"
+        fix = ": --checkpoint FOLDER keeps those that come first" if lost else ""
+        raise ValueError(f"expected {FEW} records or more to begin with, got {size}{fix}")
+    about = {"file": str(source.file), "observations": observed.columns, "notes": []}
+    return emit(Answer(found, about, told=found.decided), output)
 
 
 def _refuse(
@@ -55,9 +102,8 @@ def _refuse(
         "--scale": observed.scale != "rank", "--abstain": source.abstain,
         "--missing": source.missing != "keep", "--scheduler": engine.scheduler,
     }  # fmt: skip
-    for option, value in given.items():
-        if value:
-            raise ValueError(f"{option}: expected none with --watch, which reads records once")
+    if option := next((option for option, value in given.items() if value), None):
+        raise ValueError(f"{option}: expected none with --watch, which reads records once")
     text = str(source.file) == "-" or source.file.suffix.lower() in _TEXTS
     if not (text or source.file.is_dir()):
         raise ValueError(
@@ -65,129 +111,74 @@ def _refuse(
         )
 
 
-def watch_reports(
-    report: list[str],
-    source: Input,
-    observed: Observed,
-    inference: Inference,
-    engine: Engine,
-    output: Output,
-    gold: str | None,
-    patience: float | None,
-) -> int:
-    """Watch, say what is found after every batch, and put out the verdict."""
-    _refuse(source, observed, inference, engine, gold)
-    found = _watched(
-        source, observed, report, inference.confidence, checkpoint=engine.checkpoint,
-        patience=patience, said=(lambda _: None) if output.quiet else say_note,
-    )  # fmt: skip
-    about = {"file": str(source.file), "observations": observed.columns, "notes": []}
-    return emit(Answer(found, about, told=found.decided), output)
-
-
-def _watched(
-    source: Input,
-    observed: Observed,
-    reports: Sequence[str],
-    confidence: float,
-    *,
-    checkpoint: Path | None,
-    patience: float | None,
-    said: Callable[[str], None],
-) -> sequential.SequentialRanking:
-    """The verdict on a stream once every order is told, it ends, or nothing new comes for long."""
-    about = [*reports, *observed.needed, str(source.file)]
-    kept = None if checkpoint is None else checkpoint / "watch.npz"
-    watch = _resumed(kept, about) if kept is not None and kept.exists() else None
-    waiting: list[Columns] = []
-
-    def verdict(state: sequential.State) -> sequential.SequentialRanking:
-        return sequential.verdict(state, reports, confidence=confidence)
-
-    if watch is not None and (found := verdict(watch.state)).decided:
-        return found
-    for place, columns in _arrivals(source, [*reports, *observed.needed], watch, patience):
-        if watch is None:
-            waiting.append(columns)
-            columns = _joined(waiting)
-            if len(columns[reports[0]]) < FEW:
-                continue
-            watch = _begun(columns, source, observed, reports)
-        watch = Watch(watch.baseline, _after(watch, columns, reports), place)
-        found = verdict(watch.state)
-        if kept is not None:
-            _keep(kept, watch, about)
-        far = min(1.0, *(pair.evidence for pair in found.pairs))
-        said(f"{found.num_records} records, evidence {far:.0%}: {found.conclusion}")
-        if found.decided:
-            return found
-    if watch is None:
-        size = sum(len(columns[reports[0]]) for columns in waiting)
-        raise ValueError(f"expected {FEW} records or more to begin with, got {size}")
-    return verdict(watch.state)
-
-
-def _begun(columns: Columns, source: Input, observed: Observed, reports: Sequence[str]) -> Watch:
-    """How observations are read, and no record yet."""
-    labels = {name: columns[name] for name in reports}
-    seen = {name: columns[name] for name in observed.needed}
-    baseline = fit_baseline(labels, seen, kinds=kinds_of(observed.kind), num_features=FEATURES)
-    if source.classes is not None:
-        classes = listed(source.classes, columns[reports[0]])
-        baseline = replace(baseline, classes=tuple(map(str, classes or ())))
-    start = sequential.start(
-        baseline.seen(seen), num_reports=len(reports), num_classes=len(baseline.classes)
-    )
-    return Watch(baseline, start, None)
-
-
-def _after(watch: Watch, columns: Columns, reports: Sequence[str]) -> sequential.State:
+def _after(
+    watch: Watch, columns: Columns, source: Input, observed: Observed, reports: Sequence[str]
+) -> Watch:
+    """What is kept after new records."""
+    if watch.state is None:
+        columns = columns if watch.first is None else _joined(watch.first, columns)
+        if len(columns[reports[0]]) < FEW:
+            return watch._replace(first=columns)
+        labels, seen = ({name: columns[name] for name in some} for some in
+                        (reports, observed.needed))  # fmt: skip
+        base = fit_baseline(labels, seen, kinds=kinds_of(observed.kind), num_features=FEATURES)
+        if source.classes is not None:
+            classes = listed(source.classes, labels[reports[0]]) or ()
+            base = replace(base, classes=(*map(str, classes),))
+        state = sequential.start(
+            base.seen(seen), num_reports=len(reports), num_classes=len(base.classes)
+        )
+    else:
+        base, state = watch.baseline, watch.state
     codes = []
     for name in reports:
-        own, present = watch.baseline.codes(name, columns[name])
-        if (present & (own < 0)).any():
-            label = columns[name].take(np.flatnonzero(present & (own < 0))[:1]).values[0]
+        own, present = base.codes(name, columns[name])
+        if len(unknown := np.flatnonzero(present & (own < 0))):
+            label = columns[name].take(unknown[:1]).values[0]
             raise ValueError(
                 f"{name}: expected the classes that the stream began with, "
-                f"{listing(watch.baseline.classes)}, got {str(label)!r}: begin again with all "
-                "possible labels (--classes)"
+                f"{listing(base.classes)}, got {str(label)!r}: begin again with all possible "
+                "labels (--classes)"
             )
         codes.append(own)
-    return sequential.update(watch.state, np.stack(codes), watch.baseline.seen(columns))
+    state = sequential.update(state, np.stack(codes), base.seen(columns))
+    return Watch(watch.place, None, base, state)
 
 
 def _keep(path: Path, watch: Watch, about: Sequence[str]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    texts = {"baseline": watch.baseline.to_json(), "read": json.dumps([about, watch.place])}
-    sums = {f"sum{i}": np.asarray(leaf) for i, leaf in enumerate(watch.state)}
+    first = {name: np.array(one, object).tolist() for name, one in (watch.first or {}).items()}
+    kept: dict[str, Any] = {"read": json.dumps([about, watch.place, first])}
+    if watch.baseline is not None:
+        kept |= {"baseline": watch.baseline.to_json(), **watch.state._asdict()}
     with whole_file(path) as beside, beside.open("wb") as file:
-        np.savez(file, **texts, **sums)  # type: ignore[arg-type]
+        np.savez(file, **kept)
 
 
 def _resumed(path: Path, about: Sequence[str]) -> Watch:
     with np.load(path, allow_pickle=False) as kept:
-        before, place = json.loads(str(kept["read"]))
+        before, place, first = json.loads(str(kept["read"]))
         if before != [*about]:
             raise ValueError(
                 f"{path}: expected what was kept of this stream, got that of {listing(before)}: "
                 "name another folder"
             )
-        fields = sequential.State._fields
-        state = sequential.State(*(kept[f"sum{i}"] for i in range(len(fields))))
-        return Watch(load(str(kept["baseline"])), state, place)
+        if first:
+            return Watch(place, {name: read(cells, name) for name, cells in first.items()})
+        state = sequential.State(*(kept[name] for name in sequential.State._fields))
+        return Watch(place, None, load(str(kept["baseline"])), state)
 
 
 def _arrivals(
-    source: Input, names: Sequence[str], watch: Watch | None, patience: float | None
+    source: Input, names: Sequence[str], place: Any, patience: float | None
 ) -> Iterator[tuple[Any, Columns]]:
     """New columns as they come, and what has been read with them."""
-    place = None if watch is None else watch.place
     if str(source.file) != "-" and source.file.is_dir():
         files: set[str] = set(place or ())
 
         def new_file() -> Path | None:
-            there = [path for path in _files(source.file) if str(path) not in files]
-            return there[0] if there else None
+            there = list_files(source.file) if any(source.file.iterdir()) else []
+            return next((path for path in there if str(path) not in files), None)
 
         for path in _looked(new_file, patience):
             files.add(str(path))
@@ -200,10 +191,6 @@ def _arrivals(
             header, _, text = text.partition("\n")
         if text.strip():
             yield (header, start), _parsed(source, f"{header}\n{text}", names)
-
-
-def _files(folder: Path) -> list[Path]:
-    return list_files(folder) if any(folder.iterdir()) else []
 
 
 def _looked(look: Callable[[], Any], patience: float | None) -> Iterator[Any]:
@@ -236,14 +223,24 @@ def _of_file(path: Path, place: int, patience: float | None) -> Iterator[tuple[s
 
 
 def _of_input() -> Iterator[tuple[str, int]]:
-    """New whole lines of standard input."""
+    """New whole lines of standard input, which Ctrl-C ends."""
     rest = b""
-    while chunk := sys.stdin.buffer.read1(1 << 16):  # type: ignore[attr-defined]
+    while chunk := _chunk():
         lines, end, rest = (rest + chunk).rpartition(b"\n")
         if end:
             yield f"{lines.decode('utf-8-sig')}\n", 0
     if rest.strip():
         yield rest.decode(), 0
+
+
+def _chunk() -> bytes:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return sys.stdin.buffer.read1(1 << 16)  # type: ignore[attr-defined]
+    except KeyboardInterrupt:
+        return b""
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _parsed(source: Input, text: str, names: Sequence[str]) -> Columns:
@@ -254,14 +251,12 @@ def _parsed(source: Input, text: str, names: Sequence[str]) -> Columns:
         return read_raw(source.of(path), names)
 
 
-def _joined(parts: Sequence[Columns]) -> Columns:
+def _joined(before: Columns, after: Columns) -> Columns:
     """Columns end to end."""
-    if len(parts) == 1:
-        return parts[0]
-
-    def joined(name: str) -> np.ndarray:
-        whole = parts[0][name].is_block
-        cells = [np.asarray(part[name], None if whole else object) for part in parts]
-        return np.concatenate(cells)
-
-    return {name: read(joined(name), name) for name in parts[0]}
+    found = {}
+    for name, one in before.items():
+        kind = None if one.is_block else object
+        found[name] = read(
+            np.concatenate([np.asarray(part, kind) for part in (one, after[name])]), name
+        )
+    return found
