@@ -35,7 +35,7 @@ import jgram.display as display
 from jgram.arrays import Float, float64
 from jgram.binding import AS_GIVEN, Bound, Intake, bind
 from jgram.comparisons import ESTIMABLE, mean_covariance, normal_quantile
-from jgram.contrasts import Products, products, scores
+from jgram.contrasts import products, scores
 from jgram.data.columns import named_columns
 from jgram.display import Field, Line, Shown, Table, View
 from jgram.evidence import FEWEST_REPORTS
@@ -123,16 +123,25 @@ class Payments(Shown):
             Line(self.conclusion, "conclusion"),
         ]  # fmt: skip
 
+    def listing(self, numbers: Any = None) -> Table:
+        """One row a record: what each report is paid for it.
+
+        Args:
+            numbers: What the records are called, by default their rows.
+        """
+        numbers = self.rows if numbers is None else numbers
+        fields = [Field("row", lambda i: int(numbers[i]), keys=("row",))]
+        for one, paid in zip(self.reports, self.payments.tolist(), strict=True):
+            fields.append(Field(one.name, paid.__getitem__, "{:,.4g}".format, (one.name,)))
+        return Table("What every label is paid", range(len(self.rows)), fields, long=True)
+
     def plot(self) -> "Figure":
         """What every report is paid: a matplotlib figure."""
-        return intervals_figure(
-            [one.name for one in self.reports],
-            [one.payment for one in self.reports],
-            [one.interval for one in self.reports],
-            title=f"Paid, of {self.budget:,.2f} in all, {self.confidence:.0%} intervals",
-            absent="nothing",
-            ends=(0.0,),
+        title = f"Paid, of {self.budget:,.2f} in all, {self.confidence:.0%} intervals"
+        names, paid, intervals = zip(
+            *((one.name, one.payment, one.interval) for one in self.reports), strict=True
         )
+        return intervals_figure(names, paid, intervals, title=title, absent="nothing", ends=(0.0,))
 
 
 def pay(
@@ -175,7 +184,12 @@ def pay(
     """
     intake = replace(intake, **options)
     given = named_columns(reports, "reports")
-    _refuse(given, intake, budget)
+    if not (isinstance(budget, int | float) and isfinite(budget) and budget > 0):
+        raise ValueError(f"budget: expected an amount above 0, got {budget}")
+    if intake.weights is not None or intake.block_length != 1:
+        raise ValueError("expected no weights= and no block_length=: a payment is for one label")
+    if len(given) < 2:
+        raise ValueError(f"expected two reports or more to pay by one another, got {len(given)}")
     bound = bind(given, y, kernel, replace(intake, block_length=None))  # which folds no records
     labels = np.stack([*bound.reports.values()])
     if labels.ndim > 2 and not bound.numbers:
@@ -183,15 +197,6 @@ def pay(
     z = labels if bound.numbers else np.eye(len(bound.classes) + 1)[labels][..., :-1]
     earned = rewards(z, None if y is None else bound.observed, bound.groups)
     return _scaled(bound, z, earned, float(budget), confidence)
-
-
-def _refuse(reports: Mapping[str, Any], intake: Intake, budget: Any) -> None:
-    if not (isinstance(budget, int | float) and isfinite(budget) and budget > 0):
-        raise ValueError(f"budget: expected an amount above 0, got {budget}")
-    if intake.weights is not None or intake.block_length != 1:
-        raise ValueError("expected no weights= and no block_length=: a payment is for one label")
-    if len(reports) < 2:
-        raise ValueError(f"expected two reports or more to pay by one another, got {len(reports)}")
 
 
 def _scaled(
@@ -202,10 +207,8 @@ def _scaled(
     high = z[there][:, -1]
     ends = np.array([[1 - x, x] for x in (high.min(), high.max())])  # of numbers
     could = each @ (ends if bound.numbers else np.eye(z.shape[2])).T
-    least, best = (
-        np.array([pick(own[rows]) for own, rows in zip(could, there, strict=True)])
-        for pick in (np.min, np.max)
-    )
+    least = np.min(could, axis=(1, 2), where=there[..., None], initial=np.inf)
+    best = np.max(could, axis=(1, 2), where=there[..., None], initial=-np.inf)
     scale = 1 - least
     beyond = (np.sum(each * z, axis=2) - least[:, None]) / scale[:, None] * there
     rate = budget / float(beyond.sum())
@@ -241,39 +244,41 @@ def rewards(
     k, _, d = z.shape
     if d < 2:
         raise ValueError("expected two classes or more, got one: list all in classes=")
+
+    def mean(values: np.ndarray, where: np.ndarray) -> np.ndarray:
+        where = where.reshape(where.shape + (1,) * (values.ndim - 2))
+        return np.sum(where * values, axis=1, keepdims=True) / np.maximum(
+            where.sum(axis=1, keepdims=True), 1
+        )
+
     there = np.asarray(z.any(axis=2))
     rest = z.sum(axis=0) - z
     rest /= np.maximum(there.sum(axis=0) - there, 1)[..., None]
     with float64():
         if observed is not None:
-            found = products(observed, rest, groups=groups)
-            h = np.asarray(scores(found, np.arange(k)))
+            found = [products(observed, rest, groups=groups)]
         elif k < FEWEST_REPORTS:
             raise ValueError(
                 f"expected {FEWEST_REPORTS} reports or more to pay by one another, got {k}: "
                 "observe something that depends on the truth, y="
             )
-        else:
-            h = np.concatenate(
-                [np.asarray(scores(_seen(part, groups), np.zeros(1, int))) for part in rest]
-            )
-    about = there[..., None] / np.maximum(there.sum(axis=1), 1)[:, None, None]
-    h = h - np.sum(about * h, axis=1, keepdims=True)
+        else:  # what the others say, observed through what they say
+            found = [
+                products(Features(jnp.asarray(part), Linear()), part[None], groups=groups)
+                for part in rest
+            ]
+        h = np.concatenate([scores(one, np.arange(len(one.counts))) for one in found])
+    h = h - mean(h, there)
     known = rest.any(axis=2)
     usual = np.sum(h * rest, axis=2)
-    mean = np.sum(known * usual, axis=1) / np.maximum(known.sum(axis=1), 1)
-    usual = np.where(known, usual - mean[:, None], 0.0)
-    spread = np.sqrt(np.sum(usual**2, axis=1)) / np.maximum(known.sum(axis=1), 1)
-    if np.any(mean <= np.maximum(ESTIMABLE * spread, 1e-9)):
+    level = mean(usual, known)
+    usual = np.where(known, usual - level, 0.0)
+    spread = np.sqrt(mean(usual**2, known) / np.maximum(known.sum(axis=1, keepdims=True), 1))
+    if np.any(level <= np.maximum(ESTIMABLE * spread, 1e-9)):
         raise ValueError(
             "expected other reports to pay each report by that are told from noise, by "
             f"{ESTIMABLE:g} standard errors or more: collect more records or reports"
         )
     own = np.where(there, np.sum(h * z, axis=2), 0.0)
     slope = np.sum(own * usual) / max(float(np.sum(there * usual**2)), 1e-300)
-    return (h - slope * usual[..., None]) / mean[:, None, None]
-
-
-def _seen(rest: np.ndarray, groups: Any) -> Products:
-    """The kernel pass of what the other reports say, observed through what they say."""
-    return products(Features(jnp.asarray(rest), Linear()), rest[None], groups=groups)
+    return (h - slope * usual[..., None]) / level[..., None]

@@ -14,7 +14,7 @@ from jgram.cli.options import merged
 __all__ = ["COMMANDS", "app"]
 
 # To add a command: its name here, and its file.
-COMMANDS = ("score", "rank", "issues", "annotators", "check", "plan", "encode", "demo")
+COMMANDS = ("score", "rank", "issues", "annotators", "check", "plan", "pay", "encode", "demo")
 
 app: typer.Typer = typer.Typer(
     help="How reliable is reported data when nobody can check it?",
