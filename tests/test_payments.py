@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import jgram
+from jgram.cli import main
 from jgram.payments import pay, rewards
 from tests.refusals import refused
 
@@ -69,6 +70,32 @@ def test_a_missing_label_is_paid_nothing_and_json_comes_back():
     np.testing.assert_array_equal(jgram.load(text).payments, found.payments)
     assert found.to_frame("pandas")["payment"].tolist() == [one.payment for one in found.reports]
     assert found.plot().axes[0].has_data()
+
+
+def test_the_command_writes_what_every_label_is_paid(tmp_path, capsys):
+    path, out = tmp_path / "labels.csv", tmp_path / "paid.csv"
+    own = ["", *noisy(2, 0.1)[1:].astype(str)]
+    rows = zip(own, *OTHERS.values(), *Y.T.tolist(), strict=True)
+    lines = [",".join(map(str, row)) for row in rows]
+    path.write_text("\n".join(["ann,bob,cid,u,v,w", *lines]) + "\n")
+    asked = ["pay", str(path), "--report", "ann", "--report", "bob", "--report", "cid"]
+
+    def run(*more):
+        with pytest.raises(SystemExit) as ended:
+            main([*asked, *more])
+        return ended.value.code or 0, capsys.readouterr()
+
+    code, shown = run("--observation", "u", "--budget", "90", "--out", str(out))
+    assert (code, "ann is paid most a label." in shown.out) == (0, True)
+    header, first, *_ = table = [line.split(",") for line in out.read_text().splitlines()]
+    assert (header, first[:2]) == (["row", "ann", "bob", "cid"], ["2", "0.0"])
+    assert len(table) == 601
+    paid = np.array(table[1:], float)[:, 1:]
+    assert paid.sum() == pytest.approx(90.0)
+    expected = pay({"ann": [None, *map(int, own[1:])], **OTHERS}, {"u": Y[:, 0]}, budget=90)
+    np.testing.assert_allclose(paid.T, expected.payments, rtol=1e-6)
+    code, shown = run("--observation", "u", "--budget=-1")
+    assert (code, shown.err) == (2, "jgram: budget: expected an amount above 0, got -1.0\n")
 
 
 @pytest.mark.parametrize(
