@@ -461,13 +461,13 @@ def _bind(name: str, x_hat: Any, y: Any, kernel: Any, columns: Any, intake: Inta
         given, rows = drop_missing({name: x_hat, "y": y})
         x_hat, y = given[name], given["y"]
     encoded, amounts = _encoded(read(x_hat, name), intake)
-    codes, found = encoded.codes[name], label_findings(encoded)
+    codes, noted = encoded.codes[name], label_findings(encoded)
     labelled = np.flatnonzero(codes >= 0)
     if len(labelled) < n:
         lacking = f"a label of {name!r}" if intake.missing == "keep" else "a value"
         said = f"{len(labelled)} of {n} records are judged, the others lack {lacking}"
         advice = "rows are counted as in the input"
-        found.append(Finding("missing", "note", said, advice, len(labelled)))
+        noted.append(Finding("missing", "note", said, advice, len(labelled)))
     codes, rows = codes[labelled], rows[labelled]
     counted = intake.weights is not None
     counts = np.asarray(intake.weights, np.int64)[rows] if counted else np.ones(len(rows), int)
@@ -481,22 +481,22 @@ def _bind(name: str, x_hat: Any, y: Any, kernel: Any, columns: Any, intake: Inta
     else:
         y = take(read_table(y, "y"), labelled)
         compared = codes.astype(float) if amounts else codes
-        found += [leak_finding(*leak) for leak in find_leaks({name: compared}, y)]
+        noted += [leak_finding(*leak) for leak in find_leaks({name: compared}, y)]
         records = float(counts.sum()) if counted else None
         observed, points, description, warnings = bind_observations(
             y, kernel, kinds=intake.kinds, scale=intake.scale, records=records
         )
-        found += [input_finding(text) for text in warnings]
+        noted += [input_finding(text) for text in warnings]
     points = points if columns is None else np.asarray(columns)[rows]
     points = None if points is None else np.asarray(points, np.float64)
     present, labels = np.unique(codes, return_inverse=True)
     classes = tuple(encoded.classes[k] for k in present)
-    numbers = rows if called is None else called[rows]
-    _refuse_single_classes(name, classes, np.bincount(labels, counts), numbers, labels, amounts)
-    return _Bound(
-        name, labels, classes, encoded.classes, observed, points, description, tuple(found),
+    found = _Bound(
+        name, labels, classes, encoded.classes, observed, points, description, tuple(noted),
         rows, n, amounts, counts, counted,
     )  # fmt: skip
+    _refuse_alone(found, rows if called is None else called[rows])
+    return found
 
 
 def _encoded(given: Column, intake: Intake) -> tuple[EncodedReports, bool]:
@@ -517,26 +517,24 @@ def _encoded(given: Column, intake: Intake) -> tuple[EncodedReports, bool]:
     return EncodedReports(codes, tuple(plain.factors[0]), np.arange(len(plain))), True
 
 
-def _refuse_single_classes(
-    report: str,
-    names: tuple[Any, ...],
-    counts: np.ndarray,
-    rows: np.ndarray,
-    labels: np.ndarray,
-    amounts: bool,
-) -> None:
-    if len(names) == 1:
-        said = f"numbers that differ, got {names[0]:g} alone" if amounts else (
-            f"labels of two classes or more, got {names[0]!r} for every record, which no "
-            "observation can speak against"
-        )  # fmt: skip
-        raise ValueError(f"{report}: expected {said}")
-    if not amounts and (counts == 1).any():
-        alone = int(np.argmax(counts == 1))
+def _refuse_alone(bound: _Bound, called: np.ndarray) -> None:
+    """Say which class nothing can be compared with, of records by what they are called."""
+    report, first = bound.name, bound.classes[0]
+    if len(bound.classes) == 1 and bound.amounts:
+        raise ValueError(f"{report}: expected numbers that differ, got {first:g} alone")
+    if len(bound.classes) == 1:
         raise ValueError(
-            f"{report}: expected two records or more of every class, got one of {names[alone]!r} "
-            f"(row {int(rows[np.argmax(labels == alone)])}), which nothing can be compared with: "
-            "leave it out, or merge the class with another (merge='auto', --merge auto)"
+            f"{report}: expected labels of two classes or more, got {first!r} for every record, "
+            "which no observation can speak against"
+        )
+    counts = np.bincount(bound.labels, bound.counts)
+    if not bound.amounts and (counts == 1).any():
+        alone = int(np.argmax(counts == 1))
+        row = int(called[np.argmax(bound.labels == alone)])
+        raise ValueError(
+            f"{report}: expected two records or more of every class, got one of "
+            f"{bound.classes[alone]!r} (row {row}), which nothing can be compared with: leave it "
+            "out, or merge the class with another (merge='auto', --merge auto)"
         )
 
 

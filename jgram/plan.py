@@ -9,23 +9,29 @@ of ``N`` tells the order with a probability of ``power`` where
 ``q_level`` for all pairs together, and an interval of keeps is as wide as wanted at
 ``N = n (width / wanted)^2``. Both are as uncertain as the pilot: the interval of ``N`` is that of
 ``z``, which is normal with deviation 1.
+
+Right labels of ``m`` records at random tell the order alone where ``m = (q_level + q_power)^2 q /
+gap^2``, with ``q`` the share of records on which the two differ and ``gap`` that of their shares of
+right labels: as precisions add up, each right label saves ``N / m`` records. What an observation or
+a report is worth is how many times the records it takes without it; another one like it saves less
+than that one does.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil, inf
 from operator import attrgetter
-from statistics import NormalDist
+from statistics import NormalDist, median
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from jgram.display import Field, Line, Shown, Table, View
 from jgram.plots import intervals_figure
-from jgram.ranking import PairComparison, Ranking
+from jgram.ranking import Ranking
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["PairPlan", "Plan", "plan"]
+__all__ = ["PairPlan", "Plan", "Worth", "plan"]
 
 FEWEST = 30  # records of a pilot
 MOST = 1e9  # records beyond which nobody plans
@@ -44,6 +50,9 @@ class PairPlan:
         records_high: Upper end; ``None`` where the pilot cannot bound it.
         records_for_width: Records in all at which the interval of keeps is as wide as wanted;
             ``None`` where no width is wanted, or keeps is not estimable.
+        right_labels: Right labels of records at random that would tell the order alone: by the
+            accuracies where the pilot has gold, else as few as that were if the better report were
+            always right. ``None`` beside others than the best report, or where there is no order.
     """
 
     better: str
@@ -52,6 +61,23 @@ class PairPlan:
     records_low: int | None
     records_high: int | None
     records_for_width: int | None
+    right_labels: int | None
+
+
+@dataclass(frozen=True)
+class Worth:
+    """What an observation or a report of the pilot is worth.
+
+    Attributes:
+        name: The column.
+        times: Records that it takes without it over those with it, the median of the pairs that are
+            left; ``None`` where there is no order without it.
+        records: Records in all that tell every order without it; ``None`` where nothing does.
+    """
+
+    name: str
+    times: float | None
+    records: int | None
 
 
 @dataclass(frozen=True)
@@ -64,6 +90,7 @@ class Plan(Shown):
         power: Wanted probability of telling an order.
         width: Wanted width of the intervals of keeps, or ``None``.
         confidence: One minus the size of the study's tests together, and level of the intervals.
+        worth: What each observation and report that the pilot was ranked without is worth.
     """
 
     SCHEMA: ClassVar[str] = "jgram/plan/1"
@@ -72,6 +99,7 @@ class Plan(Shown):
     power: float
     width: float | None
     confidence: float
+    worth: tuple[Worth, ...] = ()
 
     @property
     def total(self) -> int | None:
@@ -102,15 +130,25 @@ class Plan(Shown):
             head = f"records for keeps\n{self.width:.0%} wide"
             said = attrgetter("records_for_width")
             fields.append(Field(head, said, _number, ("records_for_width",)))
+        fields.append(Field("or right labels\nof records", attrgetter("right_labels"), _number,
+                            ("right_labels",)))  # fmt: skip
+        without = [
+            Field("without", attrgetter("name"), name=True),
+            Field("times the records", attrgetter("times"),
+                  lambda times: "no order" if times is None else f"{times:.1f}"),
+            Field("records for every order", attrgetter("records"), _number),
+        ]  # fmt: skip
+        aside = "means and spreads are taken to stay as in the pilot"
+        if any(pair.right_labels for pair in self.pairs):
+            aside += "; each right label saves its share of the records"
         return [
             Line(f"a pilot of {self.pilot_records:g} records"),
             Line(),
             Table("Every pair of reports", self.pairs, fields),
-            Line("means and spreads are taken to stay as in the pilot; what right labels of some "
-                 "records, another report or another observation would save is not estimated: "
-                 "rank the pilot with it", "aside"),
+            *([Table("What each column is worth", self.worth, without)] if self.worth else []),
+            Line(aside, "aside"),
             Line(self.conclusion, "conclusion"),
-        ]  # fmt: skip
+        ]
 
     def plot(self) -> "Figure":
         """Records for every pair: a matplotlib figure."""
@@ -127,13 +165,21 @@ class Plan(Shown):
         )  # fmt: skip
 
 
-def plan(pilot: Ranking, *, power: float = 0.8, width: float | None = None) -> Plan:
+def plan(
+    pilot: Ranking,
+    *,
+    power: float = 0.8,
+    width: float | None = None,
+    without: Mapping[str, Ranking] | None = None,
+) -> Plan:
     """How many records like those of a pilot a study takes.
 
     Args:
         pilot: A ranking of the pilot's records (:func:`jgram.rank_reports`).
         power: Wanted probability of telling the order of a pair, in (0, 1).
         width: Wanted width of the intervals of what the worse of a pair keeps, 0.1 for 10 points.
+        without: By the name of an observation or a report, the ranking of the same records without
+            it, for what it is worth.
 
     Raises:
         ValueError: A pilot of fewer than 30 records, a power or width that is none.
@@ -155,22 +201,46 @@ def plan(pilot: Ranking, *, power: float = 0.8, width: float | None = None) -> P
         raise ValueError(f"expected power in (0, 1), a probability, got {power}")
     if width is not None and not width > 0:
         raise ValueError(f"expected a width above 0, got {width}")
-    wanted = NormalDist().inv_cdf(1 - (1 - pilot.confidence) / 2 / len(pilot.pairs))
-    wanted += NormalDist().inv_cdf(power)
-    pairs = tuple(_planned(pair, wanted, width, pilot.confidence) for pair in pilot.pairs)
-    return Plan(pairs, pilot.num_records, power, width, pilot.confidence)
+    pairs = _planned(pilot, power, width)
+    now = {frozenset((pair.better, pair.worse)): pair.records for pair in pairs}
+    worth = []
+    for name, other in (without or {}).items():
+        left = _planned(other, power, width, len(pairs))
+        both = [(pair.records, now[frozenset((pair.better, pair.worse))]) for pair in left]
+        times = median([(one or inf) / two for one, two in both if two] or [inf])
+        most = [one for one, _ in both if one is not None]
+        every = max(most) if len(most) == len(both) else None
+        worth.append(Worth(name, times if times < inf else None, every))
+    return Plan(pairs, pilot.num_records, power, width, pilot.confidence, tuple(worth))
 
 
-def _planned(pair: PairComparison, wanted: float, width: float | None, level: float) -> PairPlan:
-    z = -NormalDist().inv_cdf(max(pair.p_value, 1e-300) / 2)
-    quantile = NormalDist().inv_cdf(0.5 + level / 2)
-    at = [_size(pair.num_records, wanted, value) for value in (z, z + quantile, z - quantile)]
-    narrow = None
-    if width is not None and pair.retention_interval is not None:
-        low, high = pair.retention_interval
-        narrow = ceil(pair.num_records * ((high - low) / width) ** 2)
-    known = at[0] is not None
-    return PairPlan(pair.better, pair.worse, at[0], at[1] if known else None, at[2], narrow)
+def _planned(
+    pilot: Ranking, power: float, width: float | None, tests: int | None = None
+) -> tuple[PairPlan, ...]:
+    """Every pair of a pilot, told together with others by so many tests."""
+    law, level = NormalDist(), pilot.confidence
+    wanted = law.inv_cdf(1 - (1 - level) / 2 / (tests or len(pilot.pairs))) + law.inv_cdf(power)
+    quantile, found = law.inv_cdf(0.5 + level / 2), []
+    accuracy = {one.name: one.accuracy for one in pilot.reports}
+    for pair in pilot.pairs:
+        z = -law.inv_cdf(max(pair.p_value, 1e-300) / 2)
+        at = [_size(pair.num_records, wanted, value) for value in (z, z + quantile, z - quantile)]
+        narrow = None
+        if width is not None and pair.retention_interval is not None:
+            low, high = pair.retention_interval
+            narrow = ceil(pair.num_records * ((high - low) / width) ** 2)
+        known = at[0] is not None
+        one, two = accuracy[pair.better], accuracy[pair.worse]
+        gap = 0.0 if pair.retention is None else 1 - pair.retention
+        gap *= 1 - 1 / max(pilot.reports[0].published.num_classes, 2)
+        gap = one - two if one is not None and two is not None else gap
+        total = sum(cell.count for cell in pair.taken)
+        differ = sum(cell.count for cell in pair.taken if cell.better_class != cell.worse_class)
+        rows = _size(differ / total, wanted, gap) if known and differ else None
+        found.append(
+            PairPlan(pair.better, pair.worse, at[0], at[1] if known else None, at[2], narrow, rows)
+        )
+    return tuple(found)
 
 
 def _size(n: float | int, wanted: float, z: float) -> int | None:

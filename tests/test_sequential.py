@@ -1,12 +1,14 @@
 """Verdicts at any time: looking often costs nothing, and a stream is its sums."""
 
 import io
+import re
 import signal
 from types import SimpleNamespace
 
 import jax
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from jgram import rank_reports, sequential
 from jgram.cli import main
@@ -112,6 +114,37 @@ def test_plans_that_cannot_be():
     assert "30 records" in refused(plan, few)
     found = plan(pilot)
     assert f"{found.total:,} records in all" in str(found)
+
+
+def test_what_right_labels_and_columns_are_worth(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 2, 400)
+    flips = rng.random((3, 400)) < [[0.1], [0.2], [0.25]]
+    said = {f"r{i}": np.where(flip, 1 - x, x) for i, flip in enumerate(flips)}
+    seen = {"clear": x + rng.normal(size=400) / 2, "dim": x + 2 * rng.normal(size=400)}
+    pilot = rank_reports(said, seen)
+    less = rank_reports(said, {"dim": seen["dim"]})
+    found = plan(pilot, without={"clear": less})
+    pair = next(one for one in found.pairs if (one.better, one.worse) == ("r0", "r1"))
+    q = np.mean(said["r0"] != said["r1"])
+    gap = (1 - pilot.pairs[found.pairs.index(pair)].retention) / 2  # the better one always right
+    power = norm.ppf(1 - 0.05 / 6) + norm.ppf(0.8)
+    assert pair.right_labels == np.ceil(q * (power / gap) ** 2)
+    (clear,) = found.worth
+    assert clear.times > 1
+    assert clear.records is None or clear.records > max(one.records for one in found.pairs)
+    gold = rank_reports(said, seen, gold=[*x[:100].tolist(), *[None] * 300])
+    assert plan(gold).pairs[0].right_labels != found.pairs[0].right_labels
+    rows = zip(*said.values(), *seen.values(), strict=True)
+    (tmp_path / "pilot.csv").write_text(
+        "\n".join([",".join([*said, *seen]), *(",".join(map(str, row)) for row in rows)]) + "\n"
+    )
+    with pytest.raises(SystemExit):
+        main(["plan", str(tmp_path / "pilot.csv"), "--worth", *(f"--report=r{i}" for i in range(3)),
+              "--observation=clear", "--observation=dim"])  # fmt: skip
+    shown = capsys.readouterr().out
+    names = re.findall(r"^(\w+) +[\d.]+ ", shown.partition("times the records")[2], re.M)
+    assert names == ["clear", "dim", "r0", "r1", "r2"]
 
 
 # As the command watches it --------------------------------------------------------------------

@@ -1,9 +1,14 @@
 """``jgram plan``: how many records a study takes, by a pilot."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from jgram.cli.options import Engine, Inference, Observed, Output, Reports
 from jgram.cli.show import Answer, check_output, emit, progress
+
+if TYPE_CHECKING:
+    from jgram.cli.read import Given
 
 __all__ = ["run"]
 
@@ -26,10 +31,12 @@ class Study:
     Attributes:
         power: Wanted probability of telling an order.
         width: Wanted width of the intervals of keeps, .1 for 10 points.
+        worth: Also say what each observation and report is worth: rank the pilot without it.
     """
 
     power: float = 0.8
     width: float | None = None
+    worth: bool = False
 
 
 def run(
@@ -51,8 +58,26 @@ def run(
         from jgram.cli.read import Beside, ranked, read_for_judging
         from jgram.plan import plan
 
-        given = read_for_judging(
-            source, observed, source.report, inference, engine, bar, Beside(source.gold)
+        beside = Beside(source.gold, whole="--worth" if study.worth else None)
+        given = read_for_judging(source, observed, source.report, inference, engine, bar, beside)
+        found = plan(
+            ranked(given, inference.seed),
+            power=study.power,
+            width=study.width,
+            without={
+                name: ranked(part, inference.seed)
+                for name, part in (_without(given) if study.worth else ())
+            },
         )
-        found = plan(ranked(given, inference.seed), power=study.power, width=study.width)
     return emit(Answer(found, given.source, told=found.total is not None), output)
+
+
+def _without(given: "Given") -> "Iterator[tuple[str, Given]]":
+    """What was read without each observation and each report, as long as pairs can be judged."""
+    seen = given.observations or {}
+    for name in seen if len(seen) > 1 else ():
+        left = {key: column for key, column in seen.items() if key != name}
+        yield name, given._replace(observations=left)
+    for name in given.reports if len(given.reports) > (2 if seen else 3) else ():
+        left = {key: column for key, column in given.reports.items() if key != name}
+        yield name, given._replace(reports=left)
