@@ -1,16 +1,15 @@
 """How far random features are from the kernel that they stand for.
 
-Any random features are a kernel of their own: tests of reports are right under them as they are.
-What differs is *which* weighted mean over directions a share is, and that is what their error is
-about. Features are drawn in 16 independent blocks (:class:`jgram.kernels.RandomFeatures`), and a
-figure ``T`` of the answer has the delete-one-block jackknife variance
+Random features are a kernel of their own: tests of reports are right under them as they are. Their
+error is about *which* weighted mean over directions a share is. Features are drawn in 16
+independent blocks (:class:`jgram.kernels.RandomFeatures`), and a figure ``T`` of the answer has the
+delete-one-block jackknife variance
 
     15/16  sum over blocks b of (T_b - mean T)^2,        T_b: the features without block b.
 
 The kernel of 15 blocks is ``16/15`` of the inner products of what is left. Added to the covariance
-of the mean payoffs over records, it makes intervals for the answer of the exact kernel. Of 100
-draws on 600 records, intervals of 95% held the exact answer in 90 to 99%
-(``tests/test_approximation.py``).
+of the mean payoffs over records, it makes intervals for the answer of the exact kernel: those of
+95% held it in 90 to 99% of 100 draws on 600 records (``tests/test_approximation.py``).
 """
 
 from typing import Any, NamedTuple
@@ -24,24 +23,12 @@ from jgram.comparisons import normal_quantile, student_quantile
 from jgram.contrasts import Products, payoffs_of_pairs, report_matrices
 from jgram.determinant import eliminate_sums
 from jgram.kernels import FEATURE_BLOCKS, RandomFeatures
-from jgram.observed import (
-    Codes,
-    Mapped,
-    Observed,
-    Pairs,
-    feature_spreads,
-)
+from jgram.observed import Codes, Mapped, Observed, Pairs, feature_spreads
 
 __all__ = [
-    "LEAST_FEATURES",
-    "MOST_FEATURES",
-    "LeftOut",
-    "approximate",
-    "half_width",
-    "jackknife",
-    "leave_blocks_out",
-    "shortfall",
-]
+    "LEAST_FEATURES", "MOST_FEATURES", "LeftOut", "approximate", "half_width", "jackknife",
+    "leave_blocks_out", "shortfall",
+]  # fmt: skip
 
 LEAST_FEATURES, MOST_FEATURES = 1024, 4096
 TOLERATED = 1 / 3
@@ -70,9 +57,7 @@ def approximate(
     num_features: int = LEAST_FEATURES,
     key: Key[Array, ""] | None = None,
 ) -> Mapped:
-    """Observations bound to random features of a kernel.
-
-    Points and features are single precision, all that is summed is in the default one.
+    """Observations bound to random features, both in single precision; sums in the default one.
 
     Args:
         kernel: A kernel with ``random_features`` (:class:`jgram.table_kernel.TableKernel`).
@@ -89,12 +74,8 @@ def approximate(
     """
     drawn = kernel.random_features(jax.random.key(0) if key is None else key, num_features)
     centred = (points - np.asarray(drawn.center)).astype(np.float32)
-    single = RandomFeatures(
-        drawn.frequencies.astype(np.float32),
-        np.float32(0),
-        drawn.weights.astype(np.float32),
-        stands_for=kernel,
-    )
+    frequencies, weights = (x.astype(np.float32) for x in (drawn.frequencies, drawn.weights))
+    single = RandomFeatures(frequencies, np.float32(0), weights, stands_for=kernel)
     return Mapped(jnp.asarray(centred), single, num_features)
 
 
@@ -129,16 +110,10 @@ def leave_blocks_out(
     w = jnp.ones(n, z.dtype) if weights is None else jnp.asarray(weights, z.dtype)
     present = np.asarray(jnp.sum(z, axis=2) > 0)
     pairs = np.stack(np.triu_indices(k, 1), axis=1) if k > 1 else np.zeros((1, 2), int)
-    if present.all():
-        means = _means(observed, z, w, pairs, kept)
-    else:
-        means = np.concatenate(
-            [
-                _means(observed, z[pair], w * present[pair].all(axis=0), np.array([[0, 1]]), kept)
-                for pair in pairs
-            ],
-            axis=1,
-        )
+    asked = [(z, w, pairs)]
+    if not present.all():
+        asked = [(z[two], w * present[two].all(axis=0), np.array([[0, 1]])) for two in pairs]
+    means = np.concatenate([_means(observed, *one, kept) for one in asked], axis=1)
     sums = observed.sums(_columns(z, w))[1:]
     return LeftOut(means, np.asarray(_log_scores(sums.reshape(k, -1, sums.shape[1]), z, w, kept)))
 
@@ -157,8 +132,8 @@ def jackknife(values: Float[np.ndarray, "blocks ..."]) -> Float[np.ndarray, "...
 def half_width(values: Float[np.ndarray, " blocks"] | None, confidence: float) -> float | None:
     """Half an interval of a figure over draws of features, by Student's law of 6 degrees.
 
-    Of 15, for 16 blocks, rare classes leave fewer: their directions rest on few of the features.
-    And features are doubled until the error looks small, which is where it is taken for too small.
+    16 blocks have 15; rare classes leave fewer, for their directions rest on few features, and
+    features are doubled until the error looks small, which is where it is taken for too small.
     ``None`` where the kernel is exact or the figure is not finite without one of the blocks.
 
     Example:
@@ -195,14 +170,11 @@ def _means(observed: Any, z: Array, w: Array, pairs: Any, kept: Array) -> np.nda
     squares, each = observed.squares, count
     while each > 1 and each * n * len(sums) > HELD:
         each //= 2
-    found = []
+    found, pairs = [], jnp.asarray(pairs)
     for start in range(0, count, each):
-        left = _left_sums(sums, scale * kept[start : start + each])
-        product = observed.project(left)
-        found += [
-            _pair_means(z, w, squares, product, spreads[start + place], place, jnp.asarray(pairs))
-            for place in range(each)
-        ]
+        product = observed.project(_left_sums(sums, scale * kept[start : start + each]))
+        about = z, w, squares, product
+        found += [_pair_means(*about, spreads[start + j], j, pairs) for j in range(each)]
     return np.stack(found)
 
 
@@ -216,8 +188,7 @@ def _columns(z: Array, w: Array) -> Array:
 @jax.jit
 def _left_sums(sums: Array, factors: Array) -> Array:
     """Sums of features times the factors of one block after the other, ``[m, blocks k]``."""
-    left = factors[:, None] * sums
-    return left.reshape(-1, sums.shape[1]).T
+    return (factors[:, None] * sums).reshape(-1, sums.shape[1]).T
 
 
 @jax.jit

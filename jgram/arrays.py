@@ -1,11 +1,8 @@
 """What every file shares of arrays: annotations, precision, and reports as matrices.
 
-The annotations of public signatures, ``Float[Array, "n d"]``, are jaxtyping's. jaxtyping is a
-development dependency (the tests check every public signature with it and beartype); where it is
-missing the annotations read as plain arrays.
-
-Dimension names, the same everywhere: ``n`` records, ``d`` classes, ``m`` features or outcomes,
-``k`` coordinates of an observation, ``t`` trials.
+The annotations of public signatures, ``Float[Array, "n d"]``, are jaxtyping's, by which the tests
+check them; where it is missing they read as plain arrays. Dimensions: ``n`` records, ``d`` classes,
+``m`` features or outcomes, ``k`` coordinates of an observation, ``t`` trials.
 """
 
 from __future__ import annotations
@@ -39,26 +36,10 @@ else:
         Bool = Float = Int = Key = Num = Shaped = _Annotation
 
 __all__ = [
-    "HIGHEST",
-    "Array",
-    "ArrayLike",
-    "Bool",
-    "Float",
-    "Int",
-    "Key",
-    "Num",
-    "Shaped",
-    "check_lengths",
-    "float64",
-    "infer_num_classes",
-    "is_concrete",
-    "labelled",
-    "number_matrix",
-    "pytree",
-    "refuse_unbounded",
-    "report_matrix",
-    "rows",
-]
+    "HIGHEST", "Array", "ArrayLike", "Bool", "Float", "Int", "Key", "Num", "Shaped",
+    "check_lengths", "extended", "float64", "infer_num_classes", "is_concrete", "labelled",
+    "number_matrix", "pytree", "refuse_unbounded", "report_matrix", "rows",
+]  # fmt: skip
 
 HIGHEST = jax.lax.Precision.HIGHEST
 """Precision of matrix products that feed a determinant: GPUs default to TF32, about 3e-4 wrong."""
@@ -102,6 +83,11 @@ def rows(y: Shaped[ArrayLike, "n ..."]) -> Float[Array, "n k"]:
     return y.reshape(y.shape[0], -1)
 
 
+def extended(values: Array, missing: int, mode: str = "constant") -> Array:
+    """With so many more records: zeros, or by ``"edge"`` the last one again."""
+    return jnp.pad(values, [(0, missing)] + [(0, 0)] * (values.ndim - 1), mode=mode)
+
+
 _Class = TypeVar("_Class")
 
 
@@ -114,34 +100,23 @@ def pytree(cls: type[_Class]) -> type[_Class]:
     classes of the dataclasses in its fields, however those were registered.
 
     Example:
-        >>> from dataclasses import dataclass
-        >>> @pytree
-        ... @dataclass(frozen=True)
-        ... class Metres:
-        ...     length: float
-        >>> @pytree
-        ... @dataclass(frozen=True)
-        ... class Feet:
-        ...     length: float
-        >>> jax.tree.structure(Metres(1.0)) == jax.tree.structure(Feet(1.0))
+        >>> from dataclasses import make_dataclass
+        >>> metres, feet = (pytree(make_dataclass(name, ["length"])) for name in ("Metres", "Feet"))
+        >>> jax.tree.structure(metres(1.0)) == jax.tree.structure(feet(1.0))
         False
     """
-    names: dict[bool, list[str]] = {True: [], False: []}
-    for field in fields(cls):  # type: ignore[arg-type]
-        names[bool(field.metadata.get("static"))].append(field.name)
-    static, data = names[True], names[False]
-
-    def structure(node: Any) -> tuple[Any, ...]:
-        inside = [getattr(node, name) for name in data]
-        kinds = tuple(type(part) if is_dataclass(part) else None for part in inside)
-        return kinds, *(getattr(node, name) for name in static)
+    every: Any = fields(cls)  # type: ignore[arg-type]
+    static = [field.name for field in every if field.metadata.get("static")]
+    data = [field.name for field in every if not field.metadata.get("static")]
 
     def flatten(node: Any) -> tuple[list[Any], Any]:
-        return [getattr(node, name) for name in data], structure(node)
+        inside = [getattr(node, name) for name in data]
+        kinds = tuple(type(part) if is_dataclass(part) else None for part in inside)
+        return inside, (kinds, *(getattr(node, name) for name in static))
 
     def flatten_with_keys(node: Any) -> tuple[list[Any], Any]:
-        parts = [(jax.tree_util.GetAttrKey(name), getattr(node, name)) for name in data]
-        return parts, structure(node)
+        inside, structure = flatten(node)
+        return list(zip(map(jax.tree_util.GetAttrKey, data), inside, strict=True)), structure
 
     def unflatten(structure: Any, parts: Any) -> Any:
         node = object.__new__(cls)  # parts may be anything: no checks
@@ -191,12 +166,10 @@ def infer_num_classes(x_hat: Any, num_classes: int | None) -> int:
         raise ValueError("expected at least one record, got none")
     smallest, largest = int(labels.min()), int(labels.max())
     if smallest < 0 or (num_classes is not None and largest >= num_classes):
+        limit = ", 1, ..." if num_classes is None else f"..{num_classes - 1}"
+        fix = ": drop records without a label, or give them weight 0" if smallest < 0 else ""
         wrong = smallest if smallest < 0 else largest
-        limit = "" if num_classes is None else f"..{num_classes - 1}"
-        raise ValueError(
-            f"expected labels 0{limit or ', 1, ...'}, got {wrong}"
-            + (": drop records without a label, or give them weight 0" if smallest < 0 else "")
-        )
+        raise ValueError(f"expected labels 0{limit}, got {wrong}{fix}")
     classes = largest + 1 if num_classes is None else num_classes
     if classes > MOST_CLASSES:
         raise ValueError(
@@ -235,10 +208,8 @@ def labelled(report: Any) -> Bool[np.ndarray, " n"]:
     """Which records a report labels: codes from 0 on, rows of a matrix that are not all zeros.
 
     Example:
-        >>> labelled(np.array([0, -1])).tolist()
-        [True, False]
-        >>> labelled(np.array([[0.0, 0.0], [0.3, 0.7]])).tolist()
-        [False, True]
+        >>> labelled(np.array([0, -1])), labelled(np.array([[0.0, 0.0], [0.3, 0.7]]))
+        (array([ True, False]), array([False,  True]))
     """
     values = np.asarray(report)
     return np.asarray(values >= 0 if values.ndim == 1 else values.any(axis=1))
@@ -249,9 +220,9 @@ def number_matrix(
 ) -> Float[Array, "n 2"]:
     """A report of numbers as a matrix ``[n, 2]``: ``(1 - u) / 2`` and ``(1 + u) / 2``.
 
-    ``u`` is the report less its mean, over its standard deviation: what it says, whatever its
-    scale. Rows add up to 1, as those of labels do, so that whatever takes matrices takes numbers.
-    Two values that are equally frequent give the matrix of two classes, low and high.
+    ``u`` is the report less its mean, over its standard deviation. Rows add up to 1, as those of
+    labels do, so that whatever takes matrices takes numbers. Two values that are equally frequent
+    give the matrix of two classes, low and high.
 
     Args:
         x_hat: Numbers ``[n]``; NaN where missing, a row of zeros.

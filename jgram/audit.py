@@ -1,13 +1,11 @@
 """How many labels are wrong, by the records that somebody checked.
 
 Records stand in an order of suspicion, which is cut in stretches: the last half, the half before
-it, and so on. Within a stretch the checked records are taken as a random sample, so that its
-number of errors lies in the exact (hypergeometric) interval of a sample without replacement, and
-the stretches' errors add up by squares. A stretch in which nobody looked counts as part of the
-one before it for the upper limit and of the one after it for the lower limit.
-
-So the interval holds where the records to check were chosen before anybody looked, at random or
-by their place in the order, and where errors do not become more frequent further down.
+it, and so on. The checked records of a stretch are taken as a random sample of it, whose errors lie
+in the exact (hypergeometric) interval; the stretches' errors add up by squares. A stretch in which
+nobody looked is part of the one before it for the upper limit, of the one after it for the lower.
+The interval holds where the records to check were chosen before anybody looked, at random or by
+their place in the order, and where errors do not become more frequent further down.
 """
 
 import math
@@ -41,9 +39,6 @@ def audit(
         wrong: Whether the label was found wrong; read where ``checked``.
         expected: Probability of a wrong label, for the stretches in which nobody looked.
 
-    Returns:
-        The estimate and its interval.
-
     Example:
         >>> checked = np.arange(100) % 2 == 0
         >>> audit(checked, np.arange(100) < 20, np.zeros(100))
@@ -56,25 +51,23 @@ def audit(
     unseen = n if checked.all() else int(np.argmin(checked))
     edges = np.unique([*_stretches(n), unseen])  # what was checked from the top down is known
     starts, sizes = edges[:-1], np.diff(edges)
-    looked, bad = (
-        np.add.reduceat(checked, starts, dtype=int),
-        np.add.reduceat(wrong, starts, dtype=int),
-    )
+    looked, bad = (np.add.reduceat(part, starts, dtype=int) for part in (checked, wrong))
     guess = np.add.reduceat(np.where(checked, 0.0, expected), starts)
     estimate = np.where(looked > 0, sizes * bad / np.maximum(looked, 1), guess)
     parts = np.stack([sizes, looked, bad, estimate], axis=1)
 
-    up, down = 0.0, 0.0  # squared distances of the limits
-    head, *groups = np.split(parts, np.flatnonzero(looked))
-    highest = head[:, 0].sum() - head[:, 3].sum()
-    for size, sample, found, middle in (group.sum(axis=0) for group in groups):
-        most = size - _fewest(int(size), int(sample), int(sample - found))
-        up += max(most - middle, 0.0) ** 2
-    *groups, tail = np.split(parts, np.flatnonzero(looked) + 1)
-    lowest = -tail[:, 3].sum()
-    for size, sample, found, middle in (group.sum(axis=0) for group in groups):
-        down += max(middle - _fewest(int(size), int(sample), int(found)), 0.0) ** 2
+    def squares(groups: Any, kind: int) -> float:
+        """Squared distances of a limit: of the errors, or of the labels that are none."""
+        found = 0.0
+        for size, sample, errors, middle in (group.sum(axis=0) for group in groups):
+            few, middle = ((errors, middle), (sample - errors, size - middle))[kind]
+            found += max(middle - _fewest(int(size), int(sample), int(few)), 0.0) ** 2
+        return found
 
+    head, *above = np.split(parts, np.flatnonzero(looked))
+    *below, tail = np.split(parts, np.flatnonzero(looked) + 1)
+    up, down = squares(above, 1), squares(below, 0)
+    highest, lowest = head[:, 0].sum() - head[:, 3].sum(), -tail[:, 3].sum()
     number, seen = estimate.sum(), int(wrong.sum())
     low = max(math.floor(number + lowest - math.sqrt(down) + 1e-9), seen)
     high = min(math.ceil(number + highest + math.sqrt(up) - 1e-9), n - int(checked.sum()) + seen)
@@ -84,8 +77,8 @@ def audit(
 def audit_sample(n: int, count: int, seed: int = 0) -> Int[np.ndarray, " count"]:
     """Places in the order to check: a random sample of every stretch, denser at the top.
 
-    A stretch of ``s`` records gets checks in proportion to ``s^(2/3)``, which makes the interval
-    short where its length comes from stretches without a single error.
+    A stretch of ``s`` records gets checks in proportion to ``s^(2/3)``: the interval is short where
+    its length comes from stretches without a single error.
 
     Example:
         >>> audit_sample(1000, 5).tolist()
@@ -97,12 +90,8 @@ def audit_sample(n: int, count: int, seed: int = 0) -> Int[np.ndarray, " count"]
     wanted = np.minimum(np.diff(ends.astype(int), prepend=0), sizes)
     for last in range(len(sizes) - 1, -1, -1):  # what short stretches cannot take
         wanted[last] += min(min(count, n) - wanted.sum(), sizes[last] - wanted[last])
-    return np.concatenate(
-        [
-            np.sort(start + rng.permutation(end - start)[:number])
-            for start, end, number in zip(edges, edges[1:], wanted, strict=False)
-        ]
-    )
+    each = zip(edges, sizes, wanted, strict=False)
+    return np.concatenate([np.sort(at + rng.permutation(size)[:few]) for at, size, few in each])
 
 
 def _stretches(n: int) -> np.ndarray:
@@ -113,10 +102,7 @@ def _stretches(n: int) -> np.ndarray:
 
 
 def _fewest(size: int, sample: int, found: int, level: float = 0.025) -> int:
-    """The fewest errors among ``size`` records that make ``found`` or more in a sample likely.
-
-    Likely is a probability above ``level``, in a sample without replacement.
-    """
+    """The fewest errors of ``size`` with a probability above ``level`` of ``found`` or more."""
     logs = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, size + 1)))])
 
     def choose(total: Any, part: Any) -> Any:

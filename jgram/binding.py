@@ -19,7 +19,7 @@ from jax.sharding import Mesh
 from jgram.approximation import approximate
 from jgram.arrays import float64, labelled, number_matrix
 from jgram.counted import Counted, Fold, representatives
-from jgram.data import (
+from jgram.data import (  # fmt: skip
     Reading,
     check_aligned,
     check_observations,
@@ -46,19 +46,9 @@ from jgram.streams import Records, Stream
 from jgram.table_kernel import TableKernel
 
 __all__ = [
-    "AS_GIVEN",
-    "Bound",
-    "Intake",
-    "bind",
-    "bind_files",
-    "bind_observations",
-    "categories",
-    "input_finding",
-    "kind_of_reports",
-    "label_findings",
-    "leak_finding",
-    "with_features",
-]
+    "AS_GIVEN", "Bound", "Intake", "bind", "bind_files", "bind_observations", "categories",
+    "input_finding", "kind_of_reports", "label_findings", "leak_finding", "with_features",
+]  # fmt: skip
 
 FOLDED = 20_000  # records from which categories are folded to distinct ones
 RECORDS_AN_OUTCOME = 20  # of joint categories, for the delta kernel to be the default
@@ -180,11 +170,58 @@ def bind(
     records are in order of time. Without ``y`` nothing is observed; ``gold`` has the right labels
     of some records.
     """
+    given = _read_all(reports, y, intake, gold)
+    rows, frequencies, numbers, by = given.rows, given.frequencies, given.groups, given.by
+    encoded = _encode(given.labels, intake, frequencies)
+    codes, names = encoded.codes, encoded.classes
+    known, numeric = None, names == NUMBERS
+    if given.gold is not None:
+        known = _gold_numbers(given.gold) if numeric else _gold_codes(given.gold, encoded)
+    chosen = _Chosen(Linear(), np.zeros((len(rows), 1)), None, _UNOBSERVED, ())
+    if given.y is not None:
+        records = None if frequencies is None else float(frequencies.sum())
+        chosen = _choose(given.y, kernel, intake.kinds, intake.scale, records)
+    found = [*label_findings(encoded), *map(input_finding, chosen.warnings)]
+    found += _missing(codes, frequencies)
+    plain = {name: _scores(z) for name, z in codes.items()} if numeric else codes
+    found += [leak_finding(*leak) for leak in find_leaks(plain, given.y or {})]
+    every = [*codes.values(), *([] if known is None else [known])]
+    alone = numbers is None and intake.block_length == 1
+    if alone and (kept := _distinct(every, len(names), by, chosen)) is not None:
+        frequencies = np.bincount(kept.place, frequencies).astype(np.float64)
+        codes = {name: labels[kept.first] for name, labels in codes.items()}
+        known = None if known is None else known[kept.first]
+        by = {name: (words, place[kept.first]) for name, (words, place) in by.items()}
+        chosen, rows = chosen._replace(values=chosen.values[kept.first]), rows[kept.first]
+    observed, description = _observe(chosen, intake.mesh)
+    continuous = isinstance(observed, Pairs) or isinstance(observed.kernel, RandomFeatures)
+    if numbers is None and continuous and chosen.points is not None:
+        numbers = _duplicates(given.y or {}, chosen.points)
+        found += [] if numbers is None else [_duplicated(numbers)]
+    return Bound(
+        codes, names, observed, chosen.points, description, frequencies, numbers, rows,
+        tuple(found), known, encoded.similar.names, by=by, numbers=numeric,
+        is_observed=y is not None,
+    )  # fmt: skip
+
+
+class _Given(NamedTuple):
+    """All that came in, read: the records that stay, and their rows in the input."""
+
+    labels: dict[str, Column]
+    y: dict[Any, Column] | None
+    frequencies: np.ndarray | None
+    groups: np.ndarray | None
+    gold: Column | None
+    by: dict[str, tuple[Sequence[str], np.ndarray]]
+    rows: np.ndarray
+
+
+def _read_all(reports: Mapping[str, Any], y: Any, intake: Intake, gold: Any) -> _Given:
     for taken in {_OBSERVATIONS, _WEIGHTS, _GROUPS, _GOLD} & set(reports):
         raise ValueError(f"expected another name for the report {taken!r}: it names an argument")
-    given = {**reports, **({} if y is None else {_OBSERVATIONS: y})}
-    given |= {} if intake.weights is None else {_WEIGHTS: intake.weights}
-    given |= {} if intake.groups is None else {_GROUPS: intake.groups}
+    others = {_OBSERVATIONS: y, _WEIGHTS: intake.weights, _GROUPS: intake.groups}
+    given = {**reports, **{name: data for name, data in others.items() if data is not None}}
     slicing = {} if intake.by is None else read_table(intake.by, "by")
     beside = {f"by {name}": column for name, column in slicing.items()}
     beside |= {} if gold is None else {_GOLD: gold}
@@ -195,52 +232,16 @@ def bind(
     }
     if intake.missing == "drop":
         columns, rows = drop_missing(columns)
-    y = None if y is None else read_table(columns.pop(_OBSERVATIONS), _OBSERVATIONS)
-    frequencies = _frequencies(columns.pop(_WEIGHTS, None))
-    numbers = _group_numbers(columns.pop(_GROUPS, None))
-    encoded = _encode(columns, intake, frequencies)
-    codes, names = encoded.codes, encoded.classes
-    records = None if frequencies is None else float(frequencies.sum())
-    numbers_given = names == NUMBERS
-    known = None
-    if gold is not None:
-        right = read(gold, _GOLD).take(rows)
-        known = _gold_numbers(right) if numbers_given else _gold_codes(right, encoded)
-    if y is None:
-        chosen = _Chosen(Linear(), np.zeros((len(rows), 1)), None, _UNOBSERVED, ())
-    else:
-        chosen = _choose(y, kernel, intake.kinds, intake.scale, records)
-    found = [*label_findings(encoded), *map(input_finding, chosen.warnings)]
-    found += [
-        _missing(name, labels, frequencies)
-        for name, labels in codes.items()
-        if not labelled(labels).all()
-    ]
-    plain = {name: _scores(z) for name, z in codes.items()} if numbers_given else codes
-    found += [leak_finding(*leak) for leak in (find_leaks(plain, y) if y is not None else ())]
-    alone = numbers is None and intake.block_length == 1
-    by = {name: cut(column.take(rows)) for name, column in slicing.items()}
-    every = [*codes.values(), *([] if known is None else [known])]
-    kept = _distinct(every, len(names), by, chosen) if alone else None
-    if kept is not None:
-        frequencies = np.bincount(kept.place, frequencies).astype(np.float64)
-        codes = {name: labels[kept.first] for name, labels in codes.items()}
-        known = None if known is None else known[kept.first]
-        by = {name: (words, place[kept.first]) for name, (words, place) in by.items()}
-        chosen, rows = chosen._replace(values=chosen.values[kept.first]), rows[kept.first]
-    observed, description = _observe(chosen, intake.mesh)
-    if y is None:
-        description = _UNOBSERVED
-    elif numbers is None:
-        continuous = isinstance(observed, Pairs) or isinstance(observed.kernel, RandomFeatures)
-        if continuous and chosen.points is not None:
-            numbers = _duplicates(y, chosen.points)
-        found += [] if numbers is None else [_duplicated(numbers)]
-    return Bound(
-        codes, names, observed, chosen.points, description, frequencies, numbers, rows,
-        tuple(found), known, encoded.similar.names, by=by, numbers=numbers_given,
-        is_observed=y is not None,
-    )  # fmt: skip
+    y, weights, groups = (columns.pop(name, None) for name in others)
+    return _Given(
+        columns,
+        None if y is None else read_table(y, _OBSERVATIONS),
+        _frequencies(weights),
+        _group_numbers(groups),
+        None if gold is None else read(gold, _GOLD).take(rows),
+        {name: cut(column.take(rows)) for name, column in slicing.items()},
+        rows,
+    )
 
 
 def bind_observations(
@@ -251,16 +252,12 @@ def bind_observations(
     scale: Scale = "rank",
     records: float | int | None = None,
 ) -> tuple[Observed, np.ndarray | None, str, tuple[str, ...]]:
-    """Observations bound to the kernel given, or to the one that fits them.
+    """Observations bound: the numbers behind them, one line about both, warnings.
 
     Without a kernel one category, or several that repeat together, take ``delta``; anything else is
     one table (:func:`jgram.data.prepare_table`) under :class:`jgram.table_kernel.TableKernel`: all
     pairs up to :data:`EXACT_RECORDS` records, its random features beyond. A kernel given is exact.
     ``records`` is how many records the rows stand for, where they are frequencies.
-
-    Returns:
-        The binding, the numbers behind it (``None`` for categories), one line about both, and
-        warnings.
     """
     check_aligned({_OBSERVATIONS: y})
     chosen = _choose(read_table(y, _OBSERVATIONS), kernel, kinds, scale, records)
@@ -280,9 +277,8 @@ def bind_files(
 ) -> Bound:
     """Files of any size bound for :func:`jgram.rank_reports` and :func:`jgram.score`.
 
-    Labels are counted, columns of the observations become numbers by what a sample of 50,000
-    records is like, and random features of these are summed and paid in two more passes
-    (:class:`jgram.streams.Stream`).
+    Labels are counted, observations become numbers by what a sample of 50,000 records is like, and
+    their random features are summed and paid in two more passes (:mod:`jgram.streams`).
 
     Args:
         source: A file, a folder or a glob (:func:`jgram.data.list_files`), or files.
@@ -302,13 +298,12 @@ def bind_files(
 
     Example:
         >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = f"{folder}/table.csv"
-        ...     rows = [f"{'ab'[n % 2]},{'ab'[n % 7 % 2]},{n % 5 + n % 2}.5" for n in range(200)]
-        ...     _ = open(path, "w").write("\\n".join(["ann,bob,level", *rows]))
-        ...     bound = bind_files(path, ["ann", "bob"], ["level"])
+        >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
+        ...     _ = file.write("ann,bob,level\\n" + "a,b,1.5\\na,a,2.5\\nb,b,0.5\\n" * 50)
+        ...     file.flush()
+        ...     bound = bind_files(file.name, ["ann", "bob"], ["level"])
         >>> float(bound.weights.sum())
-        200.0
+        150.0
     """
     whole = intake.groups is not None or intake.block_length != 1 or intake.mesh is not None
     if whole or intake.report_kind == "numbers":
@@ -319,64 +314,10 @@ def bind_files(
     labels = (*reports, *([gold] if gold else []))
     reading = replace(reading or Reading(), names=labels, drop=False)
     paths, reading, _ = opened(source, reading)
-    counted, encoded, known = _counted_labels(paths, reading, gold, intake, how)
-    codes, names = encoded.codes, encoded.classes
-    others = (*observations, *([intake.weights] if intake.weights else []))
-    reading, stacked = replace(reading, names=(*labels, *others)), np.stack([*codes.values()])
-    files = _Files(reading, counted, tuple(observations), intake, stacked)
-    drawn = draw(paths, reading, counted, size=DRAWN, map=how.get("map", map))
-    files, records, description, more = _fitted(files, reports, *drawn)
-    over = partial(_over, paths, files, how)
-    stream = Stream.of(files.kernel, stacked, len(names), records, over)
-    pattern, weights = stream.sample.pattern, stream.sample.weights
-    held = {name: one[pattern] for name, one in codes.items()}
-    found = [*label_findings(encoded), *more]
-    found += [_missing(name, one, weights) for name, one in held.items() if (one < 0).any()]
-    found += [] if stream.drawn > 0.999999 else [_sampled(len(pattern), weights.sum())]
-    gold_codes = None if known is None else _gold_codes(known, encoded)[pattern]
-    return Bound(
-        held, names, stream.observed, stream.sample.points, description, weights, None,
-        np.zeros(0, int), tuple(found), gold_codes, encoded.similar.names, stream,
-    )  # fmt: skip
-
-
-def _counted_labels(
-    paths: Any, reading: Reading, gold: str | None, intake: Intake, how: Mapping[str, Any]
-) -> tuple[Counted, EncodedReports, Column | None]:
-    """Combinations of labels, their codes, and the right labels that they stand beside."""
     counted = count_files(paths, reading, **how)
-    table = {name: column(values, name) for name, values in counted.table().items()}
-    known = table.pop(gold) if gold else None
-    missing = "keep" if intake.missing == "drop" else intake.missing
-    keep = replace(intake, missing=missing, report_kind="categories")
-    encoded = _encode(table, keep, counted.counts.astype(float))
-    if len(counted.counts) > MOST_PATTERNS:
-        raise ValueError(
-            f"expected at most {MOST_PATTERNS:,} combinations of labels, got "
-            f"{len(counted.counts):,}: rank fewer reports at a time"
-        )
-    return counted, encoded, known
-
-
-def _fitted(
-    files: "_Files", reports: Sequence[str], pattern: np.ndarray, uniform: np.ndarray, cells: Any
-) -> tuple["_Files", Records, str, list[Finding]]:
-    """What columns become, the sample as records, and words about the observations."""
-    columns = numbered(cells, np.arange(len(pattern)), files.reading)
-    y = {name: columns[name] for name in files.observations}
-    leaks = find_leaks(dict(zip(reports, files.labels[:, pattern], strict=True)), y)
-    rows = np.flatnonzero(uniform & files.kept(pattern, columns))
-    intake = files.intake
-    prepared = prepare_table(take_rows(y, rows), kinds=intake.kinds, scale=intake.scale)
-    with float64():
-        kernel = TableKernel.of(prepared.points, prepared.table_width)
-        observed = approximate(kernel, prepared.points[:1])
-    single = replace(jax.device_get(replace(observed.kernel, stands_for=None)), stands_for=kernel)
-    files = files._replace(table=replace(prepared, points=prepared.points[:0]), kernel=single)
-    found = [input_finding(said) for said in prepared.warnings]
-    found += [leak_finding(*leak) for leak in leaks]
-    description = prepared.description + _approximately(observed)
-    return files, files.records(pattern, columns), description, found
+    others = (*observations, *([intake.weights] if intake.weights else []))
+    reading = replace(reading, names=(*labels, *others))
+    return _Files(reading, counted, tuple(observations), intake).bound(paths, gold, how)
 
 
 class _Files(NamedTuple):
@@ -386,9 +327,74 @@ class _Files(NamedTuple):
     counted: Counted
     observations: tuple[str, ...]
     intake: Intake
-    labels: np.ndarray
+    labels: Any = None
     table: Any = None
     kernel: Any = None
+
+    def bound(self, paths: Any, gold: str | None, how: Mapping[str, Any]) -> Bound:
+        """A sample of the records bound, and all of them as a stream."""
+        counted, missing = self.counted, self.intake.missing
+        table = {name: column(values, name) for name, values in counted.table().items()}
+        right = table.pop(gold) if gold else None
+        if len(counted.counts) > MOST_PATTERNS:
+            raise ValueError(
+                f"expected at most {MOST_PATTERNS:,} combinations of labels, got "
+                f"{len(counted.counts):,}: rank fewer reports at a time"
+            )
+        keep = replace(self.intake, missing="keep" if missing == "drop" else missing)
+        keep = replace(keep, report_kind="categories")
+        encoded = _encode(table, keep, counted.counts.astype(float))
+        classes, labels = encoded.classes, np.stack([*encoded.codes.values()])
+        drawn = draw(paths, self.reading, counted, size=DRAWN, map=how.get("map", map))
+        files, records, description, more = self._replace(labels=labels).fitted(encoded, *drawn)
+        over = partial(files.over, paths, how)
+        stream = Stream.of(files.kernel, labels, len(classes), records, over)
+        pattern, weights = stream.sample.pattern, stream.sample.weights
+        held = {name: one[pattern] for name, one in encoded.codes.items()}
+        found = [*label_findings(encoded), *more, *_missing(held, weights)]
+        found += [] if stream.drawn > 0.999999 else [_sampled(len(pattern), weights.sum())]
+        known = None if right is None else _gold_codes(right, encoded)[pattern]
+        return Bound(
+            held, classes, stream.observed, stream.sample.points, description, weights, None,
+            np.zeros(0, int), tuple(found), known, encoded.similar.names, stream,
+        )  # fmt: skip
+
+    def fitted(
+        self, encoded: EncodedReports, pattern: np.ndarray, uniform: np.ndarray, cells: Any
+    ) -> tuple["_Files", Records, str, list[Finding]]:
+        """With what columns become; the sample, and words about the observations."""
+        columns = numbered(cells, np.arange(len(pattern)), self.reading)
+        intake = self.intake
+        y = {name: columns[name] for name in self.observations}
+        leaks = find_leaks({name: one[pattern] for name, one in encoded.codes.items()}, y)
+        rows = np.flatnonzero(uniform & self.kept(pattern, columns))
+        prepared = prepare_table(take_rows(y, rows), kinds=intake.kinds, scale=intake.scale)
+        with float64():
+            kernel = TableKernel.of(prepared.points, prepared.table_width)
+            observed = approximate(kernel, prepared.points[:1])
+        single = replace(
+            jax.device_get(replace(observed.kernel, stands_for=None)), stands_for=kernel
+        )
+        table = replace(prepared, points=prepared.points[:0])
+        files = self._replace(table=table, kernel=single)
+        found = [input_finding(said) for said in prepared.warnings]
+        found += [leak_finding(*leak) for leak in leaks]
+        description = prepared.description + _approximately(observed)
+        return files, files.records(pattern, columns), description, found
+
+    def over(self, paths: Any, how: Mapping[str, Any], work: Any) -> Iterator[Any]:
+        """What is found of the records of every file."""
+        held = io.BytesIO()
+        pickler = pickle.Pickler(held)
+        pickler.fast = True  # equal things in equal bytes, whichever of them are one object
+        pickler.dump((self, work))
+        about = hashlib.sha256(held.getvalue()).hexdigest()
+        found = partial(self.found, work)
+        return over_files(paths, self.reading, found, (_zipped, _unzipped), about=about, **how)
+
+    def found(self, work: Any, path: Any) -> Any:
+        """What is found of the records of one file."""
+        return work(self.batches(path))
 
     def batches(self, path: Any) -> Iterator[Records]:
         """The records of one file."""
@@ -416,21 +422,6 @@ class _Files(NamedTuple):
             for given in columns.values():
                 kept &= given.present.reshape(len(given), -1).all(axis=1)
         return kept
-
-
-def _over(paths: Any, files: _Files, how: Mapping[str, Any], work: Any) -> Iterator[Any]:
-    """What is found of the records of every file."""
-    held = io.BytesIO()
-    pickler = pickle.Pickler(held)
-    pickler.fast = True  # equal things in equal bytes, whichever of them are one object
-    pickler.dump((files, work))
-    about = hashlib.sha256(held.getvalue()).hexdigest()
-    found = partial(_found, files=files, work=work)
-    return over_files(paths, files.reading, found, (_zipped, _unzipped), about=about, **how)
-
-
-def _found(path: Any, files: _Files, work: Any) -> Any:
-    return work(files.batches(path))
 
 
 def _zipped(arrays: Sequence[np.ndarray]) -> bytes:
@@ -487,29 +478,28 @@ def _choose(
 
 def _of_checked(kernel: Any, checked: Any, read_as: str = "") -> _Chosen:
     """Observations under a kernel that takes them as they are."""
-    if checked.kind == "categorical":
-        size = f"{len(checked.names)} outcomes"
-        return _Chosen(kernel, checked.values, None, size, checked.warnings)
-    values = checked.values.astype(np.float64)
-    points = values.reshape(len(values), -1)
-    size = f"{points.shape[1]} numbers{read_as}"
+    values, points, size = checked.values, None, f"{len(checked.names)} outcomes"
+    if checked.kind != "categorical":
+        values = values.astype(np.float64)
+        points = values.reshape(len(values), -1)
+        size = f"{points.shape[1]} numbers{read_as}"
     return _Chosen(kernel, values, points, size, checked.warnings)
 
 
 def _observe(chosen: _Chosen, mesh: Mesh | None = None) -> tuple[Observed, str]:
     """The binding, and one line about it."""
+    kernel, values, said, points = chosen.kernel, chosen.values, chosen.description, chosen.points
+    table = isinstance(kernel, TableKernel) and points is not None
+    given: Any = points if table else values
     with float64():
-        if not isinstance(chosen.kernel, TableKernel) or chosen.points is None:
-            observed = observe(chosen.kernel, chosen.values, mesh=mesh)
-            kernel = describe(observed.kernel)
-            return observed, (
-                f"observations: {chosen.description}; kernel {kernel}; chosen without the reports"
-            )
-        if len(chosen.points) > EXACT_RECORDS and mesh is None:
-            observed = approximate(chosen.kernel, chosen.points)
+        if table and len(given) > EXACT_RECORDS and mesh is None:
+            observed = approximate(kernel, given)
         else:
-            observed = observe(chosen.kernel, chosen.points, mesh=mesh)
-        return observed, f"{chosen.description}{_approximately(observed)}"
+            observed = observe(kernel, given, mesh=mesh)
+    if not table and said != _UNOBSERVED:
+        kernel = describe(observed.kernel)
+        said = f"observations: {said}; kernel {kernel}; chosen without the reports"
+    return observed, f"{said}{_approximately(observed) if table else ''}"
 
 
 def _approximately(observed: Observed) -> str:
@@ -561,20 +551,13 @@ def _encode(
 ) -> EncodedReports:
     classes, num_classes = intake.classes, intake.num_classes
     soft = {name: column for name, column in columns.items() if column.is_block}
-    kind = kind_of_reports(intake)
+    kind, rows = kind_of_reports(intake), np.arange(len(next(iter(columns.values()))))
     if not soft and are_numbers(columns, kind):
-        found = _number_matrices(columns, intake.missing, weights)
-        return EncodedReports(found, NUMBERS, np.arange(len(next(iter(columns.values())))))
+        return EncodedReports(_number_matrices(columns, intake.missing, weights), NUMBERS, rows)
     if not soft:
-        encoded = encode_reports(
-            columns,
-            classes=classes,
-            num_classes=num_classes,
-            missing=intake.missing,
-            abstain=intake.abstain,
-            weights=weights,
-            merge=intake.merge,
-        )
+        asked: Any = {"abstain": intake.abstain, "missing": intake.missing, "merge": intake.merge}
+        asked |= {"classes": classes, "num_classes": num_classes, "weights": weights}
+        encoded = encode_reports(columns, **asked)
         note = look_like_grades(columns) if kind == "auto" else ()
         return replace(encoded, warnings=(*encoded.warnings, *note))
     if len(soft) < len(columns):
@@ -584,12 +567,8 @@ def _encode(
         )
     d = next(iter(soft.values())).present.shape[1]
     size = len(classes) if classes is not None else (num_classes or d)
-    checked = {
-        name: check_soft_labels(column, name=name, num_classes=size)
-        for name, column in soft.items()
-    }
-    names = tuple(classes) if classes is not None else tuple(range(d))
-    return EncodedReports(checked, names, np.arange(len(next(iter(columns.values())))))
+    checked = {x: check_soft_labels(one, name=x, num_classes=size) for x, one in soft.items()}
+    return EncodedReports(checked, tuple(range(d) if classes is None else classes), rows)
 
 
 def kind_of_reports(intake: Intake) -> ReportKind:
@@ -626,10 +605,8 @@ def _gold_numbers(gold: Column) -> np.ndarray:
 
 def _gold_codes(gold: Column, encoded: EncodedReports) -> np.ndarray:
     """Codes of right labels, -1 where nobody looked."""
-    codes, names = encoded.codes, encoded.classes
-    merged = {
-        name: other for name, other in encoded.similar.merged.items() if name in gold.factors[0]
-    }
+    codes, names, merges = encoded.codes, encoded.classes, encoded.similar.merged.items()
+    merged = {name: other for name, other in merges if name in gold.factors[0]}
     said = (one if one.ndim == 1 else np.flatnonzero(one.any(axis=0)) for one in codes.values())
     used = {names[i] for labels in said for i in np.unique(labels) if i >= 0}
     options: Any = {"classes": names, "missing": "keep", "merge": merged}
@@ -680,9 +657,8 @@ def _group_numbers(groups: Any) -> np.ndarray | None:
 
 
 def _duplicates(y: Mapping[str, Column], points: np.ndarray) -> np.ndarray | None:
-    """Groups of records that are copies of one another, where there are any.
+    """Groups of records that are copies: few, and equal in several numbers that hardly repeat.
 
-    Equal records are copies where they are few and equal in several numbers that hardly repeat.
     What many records share, a zero or a gap, is no copy but a value that many have.
     """
     _, numbers, sizes = np.unique(points, axis=0, return_inverse=True, return_counts=True)
@@ -694,12 +670,10 @@ def _duplicates(y: Mapping[str, Column], points: np.ndarray) -> np.ndarray | Non
     rare = np.zeros(n, int)  # how many numbers of each record hardly any other has
     for given in (part for whole in y.values() for part in whole.parts):
         if given.measured or is_text(given):  # a text is several numbers
-            codes = given.plain.factors[1]
+            codes, here = given.plain.factors[1], given.plain.present
             equal = np.bincount(codes)[codes]
-            here = given.plain.present
-            rare[here] += (1 if given.measured else 2) * (
-                (equal >= sizes[numbers[here]]) & (equal <= most)
-            )
+            alike = (equal >= sizes[numbers[here]]) & (equal <= most)
+            rare[here] += (1 if given.measured else 2) * alike
     copied &= rare > 1
     numbers = np.where(copied, numbers, n + np.arange(n))
     return np.unique(numbers, return_inverse=True)[1] if copied.any() else None
@@ -716,10 +690,12 @@ def label_findings(encoded: EncodedReports) -> list[Finding]:
     rest = [input_finding(text) for text in encoded.warnings if text != similar.said]
     if similar.said is None:
         return rest
-    advice = (
-        "merge='auto' (--merge auto) merges what is surely meant to be one, a file or dict others"
-    )
-    advice = "merge= (--merge FILE) of names by name says otherwise" if similar.merged else advice
+    advice = "merge= (--merge FILE) of names by name says otherwise"
+    if not similar.merged:
+        advice = (
+            "merge='auto' (--merge auto) merges what is surely meant to be one, a file or dict "
+            "others"
+        )
     return [Finding("similar names", "note", similar.said, advice), *rest]
 
 
@@ -728,16 +704,20 @@ def input_finding(text: str) -> Finding:
     return Finding("input", "note", text, "make sure that this is meant")
 
 
-def _missing(name: str, labels: np.ndarray, weights: np.ndarray | None) -> Finding:
-    copies = np.ones(len(labels)) if weights is None else weights
-    size = round(float(copies[labelled(labels)].sum()))
-    return Finding(
-        "missing labels",
-        "note",
-        f"{name!r} labels {size} of {round(float(copies.sum()))} records",
-        "every pair of reports is compared on the records that both label",
-        size,
-    )
+def _missing(codes: Mapping[str, np.ndarray], weights: np.ndarray | None) -> Iterator[Finding]:
+    """What there is to know of reports that do not label every record."""
+    for name, labels in codes.items():
+        present = labelled(labels)
+        if not present.all():
+            copies = np.ones(len(labels)) if weights is None else weights
+            size = round(float(copies[present].sum()))
+            yield Finding(
+                "missing labels",
+                "note",
+                f"{name!r} labels {size} of {round(float(copies.sum()))} records",
+                "every pair of reports is compared on the records that both label",
+                size,
+            )
 
 
 def leak_finding(report: str, column: str) -> Finding:

@@ -39,6 +39,7 @@ _RULE = re.compile(
 _KNOWN = "'ann keeps >= 80%', 'ann separated from bob', 'ann not noise', 'ann accuracy >= .9'"
 _PAIRED = ("separated from", "better than")
 _NONE = (None, None)
+_SHARES = display.in_brackets(".0%")
 _OUTCOMES = {"passed": MARK, "open": SOFT, "failed": WORSE}
 
 
@@ -98,9 +99,7 @@ class Check(Shown):
         if failed:
             return f"Failed: {failed}."
         still = sum(one.outcome == "open" for one in self.rules)
-        return f"Passed: {len(self.rules)} rules hold" + (
-            f", {still} of them open." if still else "."
-        )
+        return f"Passed: {len(self.rules)} rules hold{f', {still} of them open' * bool(still)}."
 
     def table(self) -> Table:
         """One row a rule."""
@@ -115,17 +114,13 @@ class Check(Shown):
 
     def view(self, source: Mapping[str, Any] | None = None) -> View:
         """The rules, then the ranking and the drift they were judged by, the conclusion."""
-        ranking = self.ranking
+        ranking, drift = self.ranking, self.drift.view() if self.drift else ()
         how = f"checked {self.when}"
         return [
             *display.judged(ranking.num_records, ranking.num_classes, how, source),
             self.table(),
             ranking.table(),
-            *(
-                part
-                for part in (self.drift.view() if self.drift else ())
-                if isinstance(part, Table)
-            ),
+            *(part for part in drift if isinstance(part, Table)),
             Line(self.conclusion, "conclusion"),
         ]
 
@@ -136,9 +131,7 @@ class Check(Shown):
         if not shown:
             return self.ranking.plot()
         return shares_figure(
-            [one.rule for one in shown],
-            [one.value for one in shown],
-            [one.interval for one in shown],
+            *zip(*((one.rule, one.value, one.interval) for one in shown), strict=True),
             title="What the rules bound, with intervals",
             marks=[(colour, colour) for colour in colours],
         )
@@ -216,24 +209,21 @@ def history(checks: Sequence[Check]) -> tuple[Table, "Figure"]:
     """
     names = [*dict.fromkeys(one.name for each in checks for one in each.ranking.reports)]
     kept = [{one.name: one.keeps for one in each.ranking.reports} for each in checks]
+    series = {name: [each.get(name) for each in kept] for name in names}
     fields = [
         Field("when", lambda i: checks[i].when, keys=("when",), name=True),
         Field("", lambda i: checks[i].passed, keys=("passed",)),
         *(
-            Field(f"{name}\nkeeps", lambda i, name=name: kept[i].get(name), display.share, (name,))
-            for name in names
+            Field(f"{name}\nkeeps", each.__getitem__, display.share, (name,))
+            for name, each in series.items()
         ),
         Field("", lambda i: checks[i].conclusion, keys=("conclusion",)),
         Field("outcome", lambda i: checks[i].conclusion, name=True),
     ]
     rows = range(len(checks) - 1, -1, -1)
-    series = {name: [each.get(name) for each in kept] for name in names}
-    drawing = series_figure(
-        [each.when for each in checks],
-        series,
-        [not each.passed for each in checks],
-        title="What every report keeps, night by night; crosses: a rule failed",
-    )
+    title = "What every report keeps, night by night; crosses: a rule failed"
+    failed = [not each.passed for each in checks]
+    drawing = series_figure([each.when for each in checks], series, failed, title=title)
     return Table("Nights, the latest first", rows, fields, long=True), drawing
 
 
@@ -264,26 +254,22 @@ def _judged(
     if what == "not noise":
         return _said(rule, not one.inside_noise, f"p of noise {display.p_value(one.noise_p_value)}")
     if what == "no worse":
-        text = (
-            f"earns {display.in_brackets('.0%')((one.earns, *(one.interval or _NONE)))} of before"
-        )
-        return _said(rule, not one.worse, f"{text}, p {display.p_value(one.p_value)}")
+        earns = _SHARES((one.earns, *(one.interval or _NONE)))
+        said = f"earns {earns} of before, p {display.p_value(one.p_value)}"
+        return _said(rule, not one.worse, said)
     if other:
-        pair = next(
-            (pair for pair in ranking.pairs if {pair.better, pair.worse} == {name, other}), None
-        )
-        if pair is None:
+        if name == other:
             raise ValueError(f"{rule!r}: expected two reports, got one twice")
+        pair = next(one for one in ranking.pairs if {one.better, one.worse} == {name, other})
         told = pair.told and (what == "separated from" or pair.better == name)
         return _said(rule, told, f"{pair.conclusion} p {display.p_value(pair.adjusted_p_value)}")
+    if what == "accuracy" and name not in gold:
+        raise ValueError(f"{rule!r}: expected gold, a column with the truth of some records")
     if what == "accuracy":
-        if name not in gold:
-            raise ValueError(f"{rule!r}: expected gold, a column with the truth of some records")
         value, interval = _accuracy(*gold[name], ranking.confidence)
     else:
-        value, interval = (
-            (one.keeps, one.keeps_interval) if what == "keeps" else (one.earns, one.interval)
-        )
+        keeps = what == "keeps"
+        value, interval = (one.keeps, one.keeps_interval) if keeps else (one.earns, one.interval)
     return _bounded(rule, value, interval, sign, float(bound) / (100 if percent else 1))
 
 
@@ -291,14 +277,11 @@ def _bounded(rule: str, value: float | None, interval: Any, sign: str, bound: fl
     if value is None:
         return RuleResult(rule, "failed", None, None, "not estimable")
     low, high = interval or (value, value)
+    held, broken = low >= bound, high < bound
     if sign == "<=":
         held, broken = high <= bound, low > bound
-    else:
-        held, broken = low >= bound, high < bound
     outcome = "failed" if broken else "passed" if held else "open"
-    return RuleResult(
-        rule, outcome, value, (low, high), display.in_brackets(".0%")((value, low, high))
-    )
+    return RuleResult(rule, outcome, value, (low, high), _SHARES((value, low, high)))
 
 
 def _said(rule: str, held: bool, reason: str) -> RuleResult:

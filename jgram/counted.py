@@ -1,30 +1,19 @@
 """Distinct records with counts: all that scores of categories ever need of a file of any size.
 
-For categorical reports and observations the distinct records ``(x_1, .., x_k, y)``, each with the
-number of times it occurs, are sufficient: passed on as ``weights``, which are frequencies
-everywhere, they give the scores, standard errors and tests of the records themselves. Parts of
-the data are counted apart and merged *by label*: each part has its own vocabulary, so that nobody
-has to read everything once to agree on codes, and a label that only the last part holds is no
-special case.
-
-:func:`merge` is associative and commutative but for the order of labels. Counts are int64.
+The distinct records ``(x_1, .., x_k, y)`` of categories, each with the number of times it occurs,
+are sufficient: passed on as ``weights`` they give the scores, standard errors and tests of the
+records themselves. Parts of the data are counted apart, each by its own vocabulary, and merged *by
+label*, which is associative and commutative but for the order of labels. Counts are int64.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = [
-    "Counted",
-    "Fold",
-    "count",
-    "fold",
-    "merge",
-    "objects",
-    "representatives",
-]
+__all__ = ["Counted", "Fold", "count", "fold", "merge", "objects", "representatives"]
 
 _DENSE = 1 << 16  # so many combinations are counted in an array, there or not
 _LARGEST_KEY = 1 << 62
@@ -64,10 +53,10 @@ class Counted:
             (['no', 'yes'], [2, 1])
         """
         columns = {}
-        for j, (name, labels) in enumerate(self.labels.items()):
-            values = objects(labels)[self.codes[:, j]]
-            kinds = set(map(type, values))
-            columns[name] = np.array(values.tolist()) if kinds in ({int}, {bool}) else values
+        for (name, labels), codes in zip(self.labels.items(), self.codes.T, strict=True):
+            values = objects(labels)[codes]
+            plain = set(map(type, values)) in ({int}, {bool})
+            columns[name] = np.array(values.tolist()) if plain else values
         return columns
 
 
@@ -100,9 +89,6 @@ def count(
         labels: Name to the labels of the codes, distinct; used or not.
         counts: int64 ``[n]``, how many records each row stands for; 1 by default.
 
-    Returns:
-        :class:`Counted`.
-
     Example:
         >>> count({"x": [1, 1, -1]}, {"x": ("no", "yes")}).counts.tolist()
         [1, 2]
@@ -113,13 +99,7 @@ def count(
 
 
 def merge(parts: Sequence[Counted]) -> Counted:
-    """Distinct records of several parts together, by label.
-
-    Args:
-        parts: Of the same columns; one or more.
-
-    Returns:
-        :class:`Counted`, labels in order of appearance.
+    """Distinct records of one part or more together, by label in order of appearance.
 
     Example:
         >>> one = count({"x": [0, 0]}, {"x": ("b",)})
@@ -160,20 +140,16 @@ def fold(
         ([[0, 0], [1, 0]], [1, 2])
     """
     keys, size = _keys(codes, sizes)
-    if keys is None:
-        rows, place = np.unique(np.stack(codes, axis=1), axis=0, return_inverse=True)
-        found = _sums(place.ravel(), len(rows), counts)
+    if size <= max(_DENSE, 4 * len(keys)):
+        found = _sums(keys, size, counts)
+        occupied = np.flatnonzero(found)
+        found = found[occupied]
     else:
-        if size <= max(_DENSE, 4 * len(keys)):
-            found = _sums(keys, size, counts)
-            occupied = np.flatnonzero(found)
-            found = found[occupied]
-        else:
-            occupied, place = np.unique(keys, return_inverse=True)
-            found = _sums(place, len(occupied), counts)
-        shape = [size + 1 for size in sizes]
-        rows = np.stack(np.unravel_index(occupied, shape), axis=1) - 1
-    return rows.astype(np.int32), found
+        occupied, place = np.unique(keys, axis=0, return_inverse=True)
+        found = _sums(place.ravel(), len(occupied), counts)
+    if occupied.ndim == 1:
+        occupied = np.stack(np.unravel_index(occupied, [size + 1 for size in sizes]), axis=1) - 1
+    return occupied.astype(np.int32), found
 
 
 def representatives(codes: Sequence[np.ndarray], sizes: Sequence[int]) -> Fold:
@@ -189,10 +165,8 @@ def representatives(codes: Sequence[np.ndarray], sizes: Sequence[int]) -> Fold:
         ([0, 1], [0, 1, 0, 1])
     """
     keys, size = _keys(codes, sizes)
-    if keys is None or size > max(_DENSE, 4 * len(keys)):
-        rows = np.stack(codes, axis=1) if keys is None else keys
-        _, keys = np.unique(rows, axis=0, return_inverse=True)
-        keys = keys.ravel()
+    if size > max(_DENSE, 4 * len(keys)):
+        keys = np.unique(keys, axis=0, return_inverse=True)[1].ravel()
         size = int(keys.max()) + 1
     n = len(keys)
     first = np.full(size, n, np.int64)
@@ -206,13 +180,11 @@ def representatives(codes: Sequence[np.ndarray], sizes: Sequence[int]) -> Fold:
 # --------------------------------------------------------------------------------------------
 
 
-def _keys(codes: Sequence[np.ndarray], sizes: Sequence[int]) -> tuple[np.ndarray | None, int]:
-    """One number a row, in the rows' lexicographic order, and their bound; None where too large."""
-    size = 1
-    for each in sizes:
-        size *= each + 1
+def _keys(codes: Sequence[np.ndarray], sizes: Sequence[int]) -> tuple[np.ndarray, int]:
+    """One number a row, in the rows' lexicographic order, and their bound; rows where too large."""
+    size = math.prod(each + 1 for each in sizes)
     if size > _LARGEST_KEY:
-        return None, size
+        return np.stack(codes, axis=1), size
     kind = np.int32 if size < 2**31 else np.int64
     keys = codes[0].astype(kind)
     keys += 1

@@ -15,7 +15,7 @@ Payoffs change too where other things are observed: of this the means of ``phi``
 principal directions tell (a chi-squared test), and every column by the shares of its bins.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -31,7 +31,8 @@ from jgram.comparisons import holm, mean_covariance, normal_quantile, retention
 from jgram.contrasts import Scorer, noise_level, payoffs_of_pairs, products, scorer_of
 from jgram.data import check_aligned, encode_reports, prepare_table, quantile_bins, to_json
 from jgram.data.columns import Column, listing, named_columns, read, read_table, show
-from jgram.data.table import ColumnKind
+from jgram.data.features import Block, Category, Number
+from jgram.data.table import ColumnKind, is_text
 from jgram.display import Field, Line, Shown, Table, View
 from jgram.kernels import RandomFeatures
 from jgram.observed import Features
@@ -42,14 +43,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = [
-    "Baseline",
-    "ColumnDrift",
-    "Drift",
-    "FrozenColumn",
-    "ReportDrift",
-    "fit_baseline",
+    "Baseline", "ColumnDrift", "Drift", "FrozenColumn", "ReportDrift", "fit_baseline",
     "measure_drift",
-]
+]  # fmt: skip
 
 _VECTOR, _MATRIX = ({"dtype": "float64", "ndim": ndim} for ndim in (1, 2))
 _FEATURES = 1024
@@ -63,43 +59,33 @@ class FrozenColumn:
     """How a column of the observations became numbers, and how often it held what.
 
     Attributes:
-        name: Of the column.
-        values: Levels of a category; of a number, values in rising order, between which is
-            interpolated; empty for a block, which stays as it is.
-        points: ``[values, k]``, what they become.
-        absent: ``[k]``, what a missing or unknown cell becomes.
-        edges: Between the bins of a number; ``None`` for a category.
+        fitted: What it was found to be.
+        edges: Between the bins of a number; ``None`` for any other column.
         counts: Records in each bin or level, then without a value, then of no known level.
     """
 
-    name: str
-    values: tuple[Any, ...]
-    points: tuple[tuple[float, ...], ...]
-    absent: tuple[float, ...]
-    edges: tuple[float, ...] | None
-    counts: tuple[float, ...]
+    fitted: Number | Category | Block
+    edges: tuple[float, ...] | None = None
+    counts: tuple[float, ...] = ()
 
-    def apply(self, given: Column, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Points ``[n, k]`` of tonight's cells, and records in each bin."""
-        if not self.values:
-            return _block(given), np.zeros(0)
-        present, points = given.plain.present, np.array(self.points)
-        found = np.tile(np.array(self.absent), (len(given), 1))
-        if self.edges is None:
-            place = {value: i for i, value in enumerate(self.values)}
-            level = np.array([place.get(str(value), -1) for value in given.factors[0]], int)
-            codes = level[given.codes]
-            unknown = len(self.values) + 1
-            cells = np.where(present, np.where(codes < 0, unknown, codes), unknown - 1)
-            known = present & (codes >= 0)
-            found[known] = points[codes[known]]
+    @property
+    def name(self) -> str:
+        """The column."""
+        return self.fitted.label
+
+    def points(self, given: Column) -> np.ndarray:
+        """What tonight's cells become ``[n, k]``."""
+        return self.fitted(given.plain if isinstance(self.fitted, Number) else given)
+
+    def counted(self, given: Column, weights: np.ndarray) -> np.ndarray:
+        """Records of tonight in each bin or level."""
+        if isinstance(self.fitted, Category):
+            cells, size = self.fitted.rows(given), len(self.fitted.points)
         else:
-            values = _measured(given)
-            columns = [np.interp(values, self.values, column) for column in points.T]
-            found[present] = np.stack(columns, axis=1)
-            cells = np.full(len(given), len(self.edges) + 1)
-            cells[present] = np.searchsorted(self.edges, values, side="left")
-        return found, np.bincount(cells, weights, minlength=len(self.counts))
+            edges, given = self.edges or (), given.plain
+            cells, size = np.full(len(given), len(edges) + 1), len(edges) + 2
+            cells[given.present] = np.searchsorted(edges, given.values, side="left")
+        return np.bincount(cells, weights, minlength=size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,8 +135,7 @@ class Baseline:
 
     def seen(self, columns: Mapping[Any, Column]) -> np.ndarray:
         """:meth:`features` ``[n, m]`` of columns of observations."""
-        n = len(columns[self.columns[0].name])
-        points = [one.apply(columns[one.name], np.ones(n))[0] for one in self.columns]
+        points = [one.points(columns[one.name]) for one in self.columns]
         return self.features(np.column_stack(points))
 
     def codes(self, name: str, given: Column) -> tuple[np.ndarray, np.ndarray]:
@@ -235,7 +220,12 @@ class Drift(Shown):
     @property
     def conclusion(self) -> str:
         """Who got worse, and whether something else is observed, in one sentence."""
-        worse = [f"{one.name} (earns {_earns(one)})" for one in self.reports if one.worse]
+        shown = display.in_brackets(".0%")
+        worse = [
+            f"{one.name} (earns {shown(_interval(one))} of what it did)"
+            for one in self.reports
+            if one.worse
+        ]
         verb = "is" if len(worse) == 1 else "are"
         found = f"{', '.join(worse)} {verb} worse" if worse else "No report is worse"
         names = ", ".join(one.name for one in self.columns if one.changed)
@@ -246,16 +236,12 @@ class Drift(Shown):
         """One row a report."""
         fields = [
             Field("report", attrgetter("name"), keys=("report",), name=True),
-            Field(
-                f"earns of baseline\n{self.confidence:.0%} interval",
-                lambda one: (one.earns, *(one.interval or (None, None))),
-                display.in_brackets(".0%"),
-                ("earns", "earns_low", "earns_high"),
-            ),
+            Field(f"earns of baseline\n{self.confidence:.0%} interval", _interval,
+                  display.in_brackets(".0%"), ("earns", "earns_low", "earns_high")),
             Field("p of\nno worse", attrgetter("p_value"), display.p_value, ("p_value",)),
             Field("worse", attrgetter("worse"), lambda yes: "yes" if yes else "no", ("worse",)),
             Field("labels never\nseen before", attrgetter("unknown"), "{:g}".format, ("unknown",)),
-        ]
+        ]  # fmt: skip
         return Table("What every report earns, beside the baseline", self.reports, fields)
 
     def view(self, source: Mapping[str, Any] | None = None) -> View:
@@ -266,16 +252,13 @@ class Drift(Shown):
             Field("p", attrgetter("p_value"), display.p_value),
             Field("largest change", attrgetter("largest"), name=True),
         ]
+        joint = display.p_value(self.observations_p_value)
         return [
             Line(f"{self.num_records:g} records beside {self.baseline_records:g} of the baseline"),
             Line(),
             self.table(),
             Table("Observations beside the baseline", self.columns, fields),
-            Line(
-                f"p of observations as they were, jointly: "
-                f"{display.p_value(self.observations_p_value)}",
-                "aside",
-            ),
+            Line(f"p of observations as they were, jointly: {joint}", "aside"),
             Line(self.conclusion, "conclusion"),
         ]
 
@@ -292,10 +275,8 @@ class Drift(Shown):
         )
 
 
-def _earns(one: ReportDrift) -> str:
-    low, high = one.interval or (None, None)
-    shown = display.in_brackets(".0%")((one.earns, low, high))
-    return f"{shown} of what it did"
+def _interval(one: ReportDrift) -> tuple[float | None, ...]:
+    return one.earns, *(one.interval or (None, None))
 
 
 def fit_baseline(
@@ -338,27 +319,23 @@ def fit_baseline(
             edges[label] = _floats(quantile_bins(given, bins or 0, name=label).edges)
             named[label] = _binned(given, edges[label])
     encoded = encode_reports(named, missing="keep")
-    frozen = _all_frozen(columns, w, kinds)
-    points = np.column_stack([one.apply(columns[one.name], w)[0] for one in frozen])
-    kernel = TableKernel.of(points, sum(len(one.absent) for one in frozen if one.values))
+    frozen = tuple(_frozen(columns, w, kinds))
+    points = np.column_stack([one.points(columns[one.name]) for one in frozen])
+    kernel = TableKernel.of(points, sum(len(one.fitted.names) for one in frozen if one.counts))
     kernel = kernel.random_features(jax.random.key(0), num_features)
     z = _filled(np.stack([*encoded.codes.values()]), len(encoded.classes))
-    paid, mean, away, scorer, directions = _trained(kernel, points, z, kept := w * z[0].any(axis=1))
+    paid, away, trained = _trained(kernel, points, z, kept := w * z[0].any(axis=1))
+    spread = [_mean(part, kept, groups)[1] for part in (away @ trained["directions"]).T]
     each = [*zip(encoded.codes.items(), z, paid, strict=True)]
     return Baseline(
         classes=tuple(map(str, encoded.classes)),
         edges=edges,
-        columns=tuple(frozen),
-        frequencies=np.asarray(kernel.frequencies),
-        feature_weights=np.asarray(kernel.weights),
-        center=np.asarray(kernel.center),
-        mean=mean,
-        scorer=scorer,
+        columns=frozen,
         shares={label: _floats(kept @ one / kept.sum()) for (label, _), one, _ in each},
         earned={label: _mean(v, w * (codes >= 0), groups) for (label, codes), _, v in each},
-        directions=directions,
-        variances=np.array([_mean(part, kept, groups)[1] for part in (away @ directions).T]),
+        variances=np.array(spread),
         num_records=float(w.sum()),
+        **trained,
     )
 
 
@@ -392,28 +369,26 @@ def measure_drift(
         if name not in named and name not in columns:
             got = listing([*named, *columns])
             raise ValueError(f"{name}: expected this column of the baseline, there are {got}")
-    applied = [one.apply(columns[one.name], w) for one in baseline.columns]
-    away = baseline.features(np.column_stack([points for points, _ in applied]))
-    k = len(baseline.earned)
-    quantile = normal_quantile(1 - (1 - confidence) / k)
-    found, tails = [], []
+    away = baseline.seen(columns)
+    quantile = normal_quantile(1 - (1 - confidence) / len(baseline.earned))
+    found = []
     for name, (before, variance, _) in baseline.earned.items():
         codes, present = baseline.codes(name, named[name])
         now, new, size = _mean(baseline.paid(away, name, codes), w * present, groups)
         with float64():
             share = retention(np.array([before, now]), np.diag([variance, new]), quantile)
-        known = bool(share.estimable)
-        found.append((name, float(share.ratio) if known else None,
-                      (float(share.lower), float(share.upper)) if known else None,
-                      size, float(w @ (present & (codes < 0)))))  # fmt: skip
-        tails.append(float(norm.cdf((now - before) / np.sqrt(max(variance + new, 1e-300)))))
-    adjusted = holm(tails).tolist()
-    changes = _column_drifts(baseline, [counts for _, counts in applied], confidence)
+        p = float(norm.cdf((now - before) / np.sqrt(max(variance + new, 1e-300))))
+        ratio, *interval = map(float, (share.ratio, share.lower, share.upper))
+        known: Any = (ratio, tuple(interval)) if share.estimable else (None, None)
+        unknown = float(w @ (present & (codes < 0)))
+        found.append(ReportDrift(name, known[0], known[1], p, False, size, unknown))
+    adjusted = holm([one.p_value for one in found]).tolist()
+    changes = _column_drifts(baseline, columns, w, confidence)
     joint = _joint(baseline, away, w, groups)
     return Drift(
         reports=tuple(
-            ReportDrift(name, earns, interval, p, p <= 1 - confidence, size, unknown)
-            for (name, earns, interval, size, unknown), p in zip(found, adjusted, strict=True)
+            replace(one, p_value=p, worse=p <= 1 - confidence)
+            for one, p in zip(found, adjusted, strict=True)
         ),
         columns=changes,
         observations_p_value=joint,
@@ -427,74 +402,46 @@ def measure_drift(
 # --------------------------------------------------------------------------------------------
 
 
-def _all_frozen(columns: Mapping[str, Column], w: np.ndarray, kinds: Any) -> list[FrozenColumn]:
-    """Every column that says something, blocks behind the columns of the table."""
-    found = [_frozen(str(label), given, w, kinds) for label, given in columns.items()]
-    if not any(found):
+def _frozen(columns: Mapping[str, Any], w: np.ndarray, kinds: Any) -> Iterator[FrozenColumn]:
+    """Every column that says something as it was fitted, blocks behind the others."""
+    asked = {label: kind for label, kind in (kinds or {}).items() if label in columns}
+    for label, given in columns.items():
+        if given.plain.kind in ("date", "duration"):
+            asked[label] = "ignore"
+        text = is_text(given) and not given.measured
+        if asked.get(label, "text" if text else None) == "text":
+            raise ValueError(
+                f"{label}: expected numbers and categories in a baseline, got texts: give their "
+                f"embeddings, or leave them out (--kind {label}=ignore)"
+            )
+    if all(asked.get(label) == "ignore" for label in columns):
         raise ValueError(f"y: expected a column to observe beside dates, got {listing(columns)}")
-    return sorted(filter(None, found), key=lambda one: not one.values)
-
-
-def _frozen(label: str, given: Column, w: np.ndarray, kinds: Any) -> FrozenColumn | None:
-    """How a column becomes numbers; ``None`` where it says nothing, or is a date."""
-    if given.is_block:
-        width = _block(given).shape[1]
-        return FrozenColumn(label, (), (), (0.0,) * width, None, ())
-    asked = {label: kinds[label]} if kinds and label in kinds else {}
-    number = asked.get(label, "number" if given.measured else "category") == "number"
-    if given.plain.kind in ("date", "duration") or asked.get(label) == "ignore":
-        return None
-    try:
-        table = prepare_table({label: given}, name=label, kinds=asked)
-    except ValueError as error:
-        if "says something" not in str(error):
-            raise
-        return None
-    if not table.table_width:
-        raise ValueError(
-            f"{label}: expected numbers and categories in a baseline, got texts: give their "
-            f"embeddings, or leave them out (--kind {label}=ignore)"
-        )
-    present = given.plain.present
-    absent = table.points[~present][0] if not present.all() else np.zeros(table.points.shape[1])
-    if number:
-        values, first = np.unique(_measured(given), return_index=True)
-        kept = np.unique(np.linspace(0, len(values) - 1, _KNOTS).astype(int))
-        values, first = values[kept], first[kept]
-        edges = _floats(np.unique(np.quantile(_measured(given), np.arange(1, _BINS) / _BINS)))
-        size, shown = len(edges) + 2, _floats(values)
-    else:
-        levels, codes = given.factors
-        first = np.unique(codes, return_index=True)[1]
-        edges, size, shown = None, len(levels) + 2, tuple(map(str, levels))
-    points = table.points[present][first]
-    made = FrozenColumn(
-        label, shown, tuple(map(_floats, points)), _floats(absent), edges, (0.0,) * size
-    )
-    counts = made.apply(given, w)[1]
-    return replace(made, counts=_floats(counts))
+    plain = {x: one if asked.get(x) == "category" else one.plain for x, one in columns.items()}
+    fitted: Mapping[str, Any] = prepare_table(plain, kinds=asked).columns
+    for label, one in fitted.items():
+        edges = None
+        if isinstance(one, Number) and one.scores is not None:
+            cuts = np.quantile(plain[label].values.astype(float), np.arange(1, _BINS) / _BINS)
+            kept = np.unique(np.linspace(0, len(one.levels) - 1, _KNOTS).astype(int))
+            one = replace(one, levels=one.levels[kept].astype(float), scores=one.scores[kept])
+            edges = _floats(np.unique(cuts))
+        elif isinstance(one, Category):  # by texts, as JSON has them
+            one = replace(one, place={str(level): row for level, row in one.place.items()})
+        found = FrozenColumn(one, edges)
+        counts = () if isinstance(one, Block) else found.counted(columns[label], w)
+        yield replace(found, counts=_floats(counts))
 
 
 def _floats(values: Any) -> tuple[float, ...]:
     return tuple(map(float, values))
 
 
-def _block(given: Column) -> np.ndarray:
-    given.refuse_missing()
-    return np.asarray(given.values, float).reshape(len(given), -1)
-
-
-def _measured(given: Column) -> np.ndarray:
-    """The numbers that are present."""
+def _binned(given: Column, edges: Sequence[float]) -> Column:
     if given.values.dtype.kind not in "biuf":
         got = show(given.values[0]) if len(given.values) else "nothing"
         raise ValueError(f"{given.name}: expected numbers as in the baseline, got {got}")
-    return np.asarray(given.values, float)
-
-
-def _binned(given: Column, edges: Sequence[float]) -> Column:
     codes = np.full(len(given), -1)
-    codes[given.present] = np.searchsorted(edges, _measured(given), side="left")
+    codes[given.present] = np.searchsorted(edges, given.values, side="left")
     return Column.of_codes(given.name, list(range(len(edges) + 1)), codes)
 
 
@@ -506,7 +453,7 @@ def _filled(codes: np.ndarray, d: int) -> np.ndarray:
 
 
 def _trained(kernel: Any, points: np.ndarray, z: np.ndarray, kept: np.ndarray) -> Any:
-    """Payoffs, the mean features, the features about it, the scorer, principal directions."""
+    """Payoffs, the features about their mean, and what a baseline keeps of both."""
     with float64():
         phi = np.asarray(kernel.features(points))
         found = products(Features(phi, kernel), z, weights=kept)
@@ -515,8 +462,12 @@ def _trained(kernel: Any, points: np.ndarray, z: np.ndarray, kept: np.ndarray) -
         away = phi - mean
         scorer = _scorer(away, z.mean(axis=0), kept, found.spread)
     squares, vectors = np.linalg.eigh(away.T @ (kept[:, None] * away))
-    directions = vectors[:, squares > 1e-6 * squares[-1]][:, -_DIRECTIONS:]
-    return np.asarray(paid.values[0]), mean, away, scorer, directions
+    trained = {
+        "frequencies": np.asarray(kernel.frequencies), "mean": mean, "scorer": scorer,
+        "feature_weights": np.asarray(kernel.weights), "center": np.asarray(kernel.center),
+        "directions": vectors[:, squares > 1e-6 * squares[-1]][:, -_DIRECTIONS:],
+    }  # fmt: skip
+    return np.asarray(paid.values[0]), away, trained
 
 
 def _scorer(away: np.ndarray, z: np.ndarray, w: np.ndarray, spread: Any) -> np.ndarray:
@@ -556,32 +507,29 @@ def _joint(baseline: Baseline, away: np.ndarray, w: np.ndarray, groups: Any) -> 
 
 
 def _column_drifts(
-    baseline: Baseline, counts: Sequence[np.ndarray], confidence: float
+    baseline: Baseline, columns: Mapping[str, Column], w: np.ndarray, confidence: float
 ) -> tuple[ColumnDrift, ...]:
-    found, names = [], [one for one in baseline.columns if one.values]
-    kept = [now for one, now in zip(baseline.columns, counts, strict=True) if one.values]
-    for one, now in zip(names, kept, strict=True):
-        table = np.array([one.counts, now])
+    found, frozen = [], [one for one in baseline.columns if one.counts]
+    tables = [np.array([one.counts, one.counted(columns[one.name], w)]) for one in frozen]
+    for table in tables:
         table = table[:, table.sum(axis=0) > 0]
         expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / table.sum()
         statistic, degrees = np.sum((table - expected) ** 2 / expected), table.shape[1] - 1
         found.append(float(gammaincc(degrees / 2, statistic / 2)) if degrees else 1.0)
     return tuple(
-        ColumnDrift(one.name, p, p <= 1 - confidence, _largest(one, now))
-        for one, now, p in zip(names, kept, holm(found).tolist(), strict=True)
+        ColumnDrift(one.name, p, p <= 1 - confidence, _largest(one, table))
+        for one, table, p in zip(frozen, tables, holm(found).tolist(), strict=True)
     )
 
 
-def _largest(one: FrozenColumn, now: np.ndarray) -> str:
+def _largest(one: FrozenColumn, table: np.ndarray) -> str:
     """Where the shares of a column differ most."""
-    before, after = (np.array(part) / max(np.sum(part), 1) for part in (one.counts, now))
-    i = int(np.argmax(np.abs(after - before)))
-    if i >= len(before) - (1 if one.edges is not None else 2):
-        cell = "missing" if one.edges is not None or i == len(before) - 2 else "not seen before"
-    elif one.edges is None:
-        cell = str(one.values[i])
+    before, after = table / np.maximum(table.sum(axis=1, keepdims=True), 1)
+    if isinstance(one.fitted, Category):
+        cells = [*map(str, one.fitted.place), "missing", "not seen before"]
     else:
-        low, high = (("", *(f"{x:.4g} < " for x in one.edges))[i],
-                     (*(f" <= {x:.4g}" for x in one.edges), "")[i])  # fmt: skip
-        cell = f"{low}x{high}"
-    return f"{cell}: {before[i]:.0%} to {after[i]:.0%}"
+        cuts = [f"{x:.4g}" for x in one.edges or ()]
+        lows, highs = ["", *(f"{x} < " for x in cuts)], [*(f" <= {x}" for x in cuts), ""]
+        cells = [*(f"{low}x{high}" for low, high in zip(lows, highs, strict=True)), "missing"]
+    i = int(np.argmax(np.abs(after - before)))
+    return f"{cells[i]}: {before[i]:.0%} to {after[i]:.0%}"

@@ -191,7 +191,7 @@ def _centred_features(evidence: Evidence) -> Finding | None:
     observed = evidence.observed
     if np.isfinite(evidence.uncertainty.log_score) or not isinstance(observed, Features):
         return None
-    features = np.asarray(observed.features, np.float64)
+    features = np.asarray(observed.points, np.float64)
     weights = evidence.uncertainty.weights
     mean = weights @ features / weights.sum()
     size = np.sqrt(np.mean(features**2))

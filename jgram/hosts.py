@@ -1,15 +1,13 @@
 """Many hosts: one program started on each, that ends on all when it ends on one.
 
 :func:`joined` joins this process to the others of a run (``jax.distributed``); inside it
-``jax.devices()`` are those of all processes, and a mesh of them serves
-:func:`jgram.observed.observe` and :func:`jgram.simulate.sweep` as a mesh of one host does. Every
-process runs the same program on the same arguments.
+``jax.devices()`` are those of all processes, and a mesh of them serves as one of one host does.
+Every process runs the same program on the same arguments.
 
-What JAX leaves open is how a run ends when something goes wrong. A process whose peer was killed
-gets an error at their next exchange, and would then wait for the dead one in JAX's own shutdown;
-here it says what happened and leaves at once, so that the others see the same. A frozen process is
-given up by the others after ``heartbeat`` seconds. SIGTERM, which JAX takes as a notice of
-preemption and then ignores, ends the process.
+A process whose peer was killed gets an error at their next exchange, and would then wait for the
+dead one in JAX's shutdown; here it says what happened and leaves at once, so that the others see
+the same. A frozen process is given up after ``heartbeat`` seconds. SIGTERM, which JAX takes as a
+notice of preemption and then ignores, ends the process.
 """
 
 import os
@@ -31,10 +29,9 @@ def joined(
     *,
     heartbeat: int = 30,
 ) -> Iterator[None]:
-    """Run the block as one process of several.
+    """Run the block as one process of several, before any other use of JAX.
 
-    Before any other use of JAX. On Cloud TPU, under Slurm and under Open MPI the arguments are
-    found by ``jax.distributed`` itself.
+    On Cloud TPU, under Slurm and under Open MPI ``jax.distributed`` finds the arguments itself.
 
     Args:
         coordinator: ``"host:port"`` of process 0, the same for all.
@@ -65,10 +62,8 @@ def joined(
         jax.effects_barrier()
     except BaseException:
         traceback.print_exc()
-        print(
-            f"jgram: {here} ends here, and the others with it: start all of them again",
-            file=sys.stderr,
-        )
+        said = f"jgram: {here} ends here, and the others with it: start all of them again"
+        print(said, file=sys.stderr)
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(1)  # a regular exit would wait for the dead

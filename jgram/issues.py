@@ -568,11 +568,11 @@ def _predict(bound: _Bound) -> tuple[np.ndarray, bool]:
     observed, labels, counts = bound.observed, bound.labels, bound.counts
     if bound.columns is not None or not isinstance(observed, Codes):
         return predict_left_out(observed, bound.columns, labels)
-    if observed.num_outcomes > EXACT:
+    if observed.num_features > EXACT:
         return predict_left_out(observed, None, labels, counts if bound.counted else None)
-    codes = np.asarray(observed.codes)
-    kept = representatives([labels, codes], [len(bound.classes), observed.num_outcomes])
-    distinct = replace(observed, codes=observed.codes[kept.first])
+    codes = np.asarray(observed.points)
+    kept = representatives([labels, codes], [len(bound.classes), observed.num_features])
+    distinct = replace(observed, points=observed.points[kept.first])
     counts = np.bincount(kept.place, counts)
     found, informative = predict_left_out(distinct, None, labels[kept.first], counts)
     return found[kept.place], informative

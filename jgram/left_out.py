@@ -119,7 +119,7 @@ def predict_numbers_left_out(
 def _bases(observed: Observed, columns: np.ndarray | None, n: int, weights: Any) -> "list[_Basis]":
     """Of the kernel, and of the columns where there are any."""
     w = np.ones(n) if weights is None else np.asarray(weights, np.float64)
-    if isinstance(observed, Codes) and observed.num_outcomes <= EXACT:
+    if isinstance(observed, Codes) and observed.num_features <= EXACT:
         found = [_basis(np.asarray(observed.coordinates(), np.float64), w)]
     elif weights is None:
         found = [_kernel_basis(partial(block, observed), n)]

@@ -371,15 +371,13 @@ def _group_features(observed: Any, centred: Array, groups: Array, count: int) ->
 
     def one(column: Array) -> Array:
         if isinstance(observed, Codes):
-            sums = jax.ops.segment_sum(column, groups * m + observed.codes, count * m)
+            sums = jax.ops.segment_sum(column, groups * m + observed.points, count * m)
             return sums.reshape(count, m) @ sums.reshape(count, m).T
 
         def add(total: Array, place: Array) -> tuple[Array, None]:
             inside, place = place < n, jnp.minimum(place, n - 1)
-            if isinstance(observed, Features):
-                rows = observed.features[place]
-            else:
-                rows = observed.kernel.features(observed.points[place])
+            rows = observed.points[place]
+            rows = rows if isinstance(observed, Features) else observed.kernel.features(rows)
             rows = jnp.where(inside, column[place], 0.0)[:, None] * rows
             return total + jax.ops.segment_sum(rows, groups[place], count), None
 

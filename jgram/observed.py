@@ -28,6 +28,7 @@ from jgram.arrays import (
     ArrayLike,
     Float,
     Int,
+    extended,
     is_concrete,
     pytree,
     report_matrix,
@@ -45,16 +46,9 @@ from jgram.kernels import Delta, Kernel, resolve
 from jgram.ring import flat_mesh, place, ring_gram, ring_pass
 
 __all__ = [
-    "Codes",
-    "Features",
-    "Frame",
-    "KernelPass",
-    "Mapped",
-    "Observed",
-    "Pairs",
-    "block",
+    "Codes", "Features", "Frame", "KernelPass", "Mapped", "Observed", "Pairs", "block",
     "observe",
-]
+]  # fmt: skip
 
 MOST_CELLS = 1 << 28  # of a table, some gigabytes
 KEPT = 1 << 26  # numbers of features that are kept, half a gigabyte of float64
@@ -94,8 +88,35 @@ class Frame(NamedTuple):
     lengths: Float[Array, " d"]
 
 
-class _Explicit:
-    """What :class:`Codes` and :class:`Features` have in common: a space to work in."""
+class _Bound:
+    """What all bindings have in common: points ``[n, ...]`` that stand for the records."""
+
+    points: Any
+    kernel: Any
+
+    @property
+    def size(self) -> int:
+        """The number of records."""
+        return self.points.shape[0]
+
+    def padded(self, count: int) -> Any:
+        """With ``count`` more records, to be given weight 0."""
+        return replace(self, points=extended(self.points, count, "edge"))  # type: ignore[type-var]
+
+
+class _Explicit(_Bound):
+    """What bindings of explicit kernels have in common: a space to work in."""
+
+    dtype: Any
+    num_features: Any
+    sums: Any
+    project: Any
+    squared_norm: Any
+
+    @property
+    def rank_bound(self) -> int:
+        """How many classes the observations can tell apart at most."""
+        return self.num_features
 
     def product(self, z: Any) -> Array:
         """``K z``, ``[n, k]``."""
@@ -145,41 +166,15 @@ class _Explicit:
         """The features ``[n, m]``."""
         return self.project(jnp.eye(self.num_features, dtype=self.dtype))
 
-    @property
-    def num_features(self) -> int:
-        raise NotImplementedError
-
-    @property
-    def dtype(self) -> Any:
-        raise NotImplementedError
-
-    @property
-    def size(self) -> int:
-        raise NotImplementedError
-
-    def sums(self, z: Any) -> Array:
-        raise NotImplementedError
-
-    def project(self, matrix: Any) -> Array:
-        raise NotImplementedError
-
-    def squared_norm(self, weights: Any = None) -> Array:
-        raise NotImplementedError
-
 
 @pytree
 @dataclass(frozen=True)
 class Codes(_Explicit):
-    """Integer outcomes ``codes[n]`` of ``num_outcomes`` under the delta kernel."""
+    """Integer outcomes ``points[n]`` of ``num_features`` under the delta kernel."""
 
-    codes: Any
+    points: Any
     kernel: Any
-    num_outcomes: int = field(metadata={"static": True})
-
-    @property
-    def size(self) -> int:
-        """The number of records."""
-        return self.codes.shape[0]
+    num_features: int = field(metadata={"static": True})
 
     @property
     def dtype(self) -> Any:
@@ -194,23 +189,14 @@ class Codes(_Explicit):
     @property
     def rank_bound(self) -> int:
         """How many classes the observations can tell apart at most."""
-        return len(np.unique(np.asarray(self.codes)))
-
-    @property
-    def num_features(self) -> int:
-        """The number of outcomes."""
-        return self.num_outcomes
-
-    def padded(self, count: int) -> "Codes":
-        """With ``count`` more records, to be given weight 0."""
-        return replace(self, codes=_pad(self.codes, self.size + count, "edge"))
+        return len(np.unique(np.asarray(self.points)))
 
     def refuse_many(self, num_classes: int) -> None:
         """Refuse a table of so many classes that memory would not hold it."""
-        if self.num_outcomes * num_classes > MOST_CELLS:
+        if self.num_features * num_classes > MOST_CELLS:
             raise ValueError(
                 f"expected at most {MOST_CELLS:,} cells of outcomes and classes, got "
-                f"{self.num_outcomes:,} times {num_classes:,}: number both from 0 without gaps"
+                f"{self.num_features:,} times {num_classes:,}: number both from 0 without gaps"
             )
 
     def table(self, x_hat: Any, num_classes: int, weights: Any = None) -> Array:
@@ -218,12 +204,11 @@ class Codes(_Explicit):
         x_hat, d = jnp.asarray(x_hat), num_classes
         self.refuse_many(d)
         if x_hat.ndim == 2:
-            z = report_matrix(x_hat, d, weights, x_hat.dtype)
-            return jax.ops.segment_sum(z, self.codes, num_segments=self.num_outcomes)
+            return self.sums(report_matrix(x_hat, d, weights, x_hat.dtype)).T
         ones = jnp.ones(self.size, jnp.int32) if weights is None else countable(weights)
-        cells = self.codes.astype(jnp.int32) * d + x_hat.astype(jnp.int32)
-        found = jax.ops.segment_sum(ones, cells, num_segments=self.num_outcomes * d)
-        return found.reshape(self.num_outcomes, d)
+        cells = self.points.astype(jnp.int32) * d + x_hat.astype(jnp.int32)
+        found = jax.ops.segment_sum(ones, cells, num_segments=self.num_features * d)
+        return found.reshape(self.num_features, d)
 
     def class_sums(self, x_hat: Any, num_classes: int, weights: Any) -> tuple[Array, Array]:
         """Feature sums ``[d, m]`` and total weight ``[d]`` of each class; exact for counts."""
@@ -232,15 +217,15 @@ class Codes(_Explicit):
 
     def sums(self, z: Any) -> Array:
         """``z^T features``, ``[k, m]``."""
-        return jax.ops.segment_sum(jnp.asarray(z), self.codes, num_segments=self.num_outcomes).T
+        return jax.ops.segment_sum(jnp.asarray(z), self.points, num_segments=self.num_features).T
 
     def project(self, matrix: Any) -> Array:
         """``features matrix``: a gather."""
-        return matrix[self.codes]
+        return matrix[self.points]
 
     def block(self, first: Any, second: Any) -> Array:
         """The kernel between two sets of records, given by their indices or slices."""
-        return (self.codes[first][:, None] == self.codes[second]).astype(self.dtype)
+        return (self.points[first][:, None] == self.points[second]).astype(self.dtype)
 
     def squared_norm(self, weights: Any = None) -> Array:
         """``sum w_i w_j K_ij^2``."""
@@ -251,56 +236,42 @@ class Codes(_Explicit):
 @pytree
 @dataclass(frozen=True)
 class Features(_Explicit):
-    """Features ``[n, m]`` whose inner products are the kernel."""
+    """Features ``points[n, m]`` whose inner products are the kernel."""
 
-    features: Any
+    points: Any
     kernel: Any
-
-    @property
-    def size(self) -> int:
-        """The number of records."""
-        return self.features.shape[0]
 
     @property
     def dtype(self) -> Any:
         """Floating-point type of what is computed."""
-        return self.features.dtype
+        return self.points.dtype
 
     @property
     def squares(self) -> Array:
         """``K(y_n, y_n)``, ``[n]``."""
-        return jnp.sum(self.features**2, axis=1)
+        return jnp.sum(self.points**2, axis=1)
 
     @property
     def num_features(self) -> int:
         """The number of features."""
-        return self.features.shape[1]
-
-    def padded(self, count: int) -> "Features":
-        """With ``count`` more records, to be given weight 0."""
-        return replace(self, features=_pad(self.features, self.size + count, "edge"))
-
-    @property
-    def rank_bound(self) -> int:
-        """How many classes the observations can tell apart at most."""
-        return self.num_features
+        return self.points.shape[1]
 
     def sums(self, z: Any) -> Array:
         """``z^T features``, ``[k, m]``."""
-        return jnp.matmul(jnp.asarray(z).T, self.features, precision=HIGHEST)
+        return jnp.matmul(jnp.asarray(z).T, self.points, precision=HIGHEST)
 
     def project(self, matrix: Any) -> Array:
         """``features matrix``."""
-        return jnp.matmul(self.features, matrix, precision=HIGHEST)
+        return jnp.matmul(self.points, matrix, precision=HIGHEST)
 
     def block(self, first: Any, second: Any) -> Array:
         """The kernel between two sets of records, given by their indices or slices."""
-        return jnp.matmul(self.features[first], self.features[second].T, precision=HIGHEST)
+        return jnp.matmul(self.points[first], self.points[second].T, precision=HIGHEST)
 
     def squared_norm(self, weights: Any = None) -> Array:
         """``sum w_i w_j K_ij^2``."""
-        weighted = self.features if weights is None else self.features * weights[:, None]
-        return jnp.sum(jnp.matmul(self.features.T, weighted, precision=HIGHEST) ** 2)
+        weighted = self.points if weights is None else self.points * weights[:, None]
+        return jnp.sum(jnp.matmul(self.points.T, weighted, precision=HIGHEST) ** 2)
 
 
 @pytree
@@ -315,17 +286,7 @@ class Mapped(_Explicit):
 
     points: Any
     kernel: Any
-    width: int = field(metadata={"static": True})
-
-    @property
-    def num_features(self) -> int:
-        """The number of features."""
-        return self.width
-
-    @property
-    def size(self) -> int:
-        """The number of records."""
-        return self.points.shape[0]
+    num_features: int = field(metadata={"static": True})
 
     @property
     def dtype(self) -> Any:
@@ -339,15 +300,6 @@ class Mapped(_Explicit):
             return self.kernel.squares(self.points).astype(self.dtype)
         lengths = _mapped(_Held(self.kernel), self.points, None, self._batch)
         return lengths[:, 0].astype(self.dtype)
-
-    @property
-    def rank_bound(self) -> int:
-        """How many classes the observations can tell apart at most."""
-        return self.num_features
-
-    def padded(self, count: int) -> "Mapped":
-        """With ``count`` more records, to be given weight 0."""
-        return replace(self, points=_pad(self.points, self.size + count, "edge"))
 
     def sums(self, z: Any) -> Array:
         """``z^T features``, ``[k, m]``."""
@@ -372,9 +324,8 @@ class Mapped(_Explicit):
         product = self.project(sums.T)
         kept = jnp.ones((1, self.num_features), self.dtype)
         spread = feature_spreads(self, weights, sums[0], kept)[0]
-        return KernelPass(
-            product[:, 1:], norm_of_spread(spread, self.squares, weights, product[:, 0])
-        )
+        norm = norm_of_spread(spread, self.squares, weights, product[:, 0])
+        return KernelPass(product[:, 1:], norm)
 
     def squared_norm(self, weights: Any = None) -> Array:
         """``sum w_i w_j K_ij^2``, the spread about its centre from some of the records."""
@@ -387,7 +338,7 @@ class Mapped(_Explicit):
 
 @pytree
 @dataclass(frozen=True)
-class Pairs:
+class Pairs(_Bound):
     """Points ``[n, ...]`` and a kernel of pairs, as the kernel's ``prepare`` left them.
 
     With a ``mesh`` all passes over the pairs go round its devices.
@@ -397,11 +348,6 @@ class Pairs:
     kernel: Any
     block_size: int | None = field(default=None, metadata={"static": True})
     mesh: Mesh | None = field(default=None, metadata={"static": True})
-
-    @property
-    def size(self) -> int:
-        """The number of records."""
-        return self.points.shape[0]
 
     @property
     def dtype(self) -> Any:
@@ -420,10 +366,6 @@ class Pairs:
     def rank_bound(self) -> int:
         """How many classes the observations can tell apart at most."""
         return len(np.unique(np.asarray(self.points).reshape(self.size, -1), axis=0))
-
-    def padded(self, count: int) -> "Pairs":
-        """With ``count`` more records, to be given weight 0."""
-        return replace(self, points=_pad(self.points, self.size + count, "edge"))
 
     def block(self, first: Any, second: Any) -> Array:
         """The kernel between two sets of records, given by their indices or slices."""
@@ -657,30 +599,31 @@ class _Held:
         return jax.vmap(each, in_axes=(0, None))(first, second)
 
 
+def _batches(values: Array, batch: int, mode: str) -> Array:
+    """Batches ``[batches, size, ...]`` of records, the last one filled up."""
+    size = min(batch, len(values))
+    count = -(-len(values) // size)
+    return extended(values, count * size - len(values), mode).reshape(
+        count, size, *values.shape[1:]
+    )
+
+
 @partial(jax.jit, static_argnames="batch")
 def _mapped_sums(held: _Held, points: Array, z: Array, batch: int) -> Array:
     """``z^T features`` over batches of records; the last one is filled up with rows of zeros."""
-    size = min(batch, len(points))
-    count = -(-len(points) // size)
-    parts = [
-        _pad(part, count * size, mode).reshape(count, size, *part.shape[1:])
-        for part, mode in ((points, "edge"), (z, "constant"))
-    ]
 
     def add(total: Array, part: tuple[Array, Array]) -> tuple[Array, None]:
         features = held.kernel.features(part[0]).astype(z.dtype)
         return total + jnp.matmul(part[1].T, features, precision=HIGHEST), None
 
     m = jax.eval_shape(held.kernel.features, points[:1]).shape[1]
-    return jax.lax.scan(add, jnp.zeros((z.shape[1], m), z.dtype), (parts[0], parts[1]))[0]
+    parts = _batches(points, batch, "edge"), _batches(z, batch, "constant")
+    return jax.lax.scan(add, jnp.zeros((z.shape[1], m), z.dtype), parts)[0]
 
 
 @partial(jax.jit, static_argnames="batch")
 def _mapped(held: _Held, points: Array, matrix: Any, batch: int) -> Array:
     """``features matrix``, or squared lengths of features without one, over batches of records."""
-    size = min(batch, len(points))
-    count = -(-len(points) // size)
-    parts = _pad(points, count * size, "edge").reshape(count, size, *points.shape[1:])
 
     def one(part: Array) -> Array:
         features = held.kernel.features(part)
@@ -688,12 +631,8 @@ def _mapped(held: _Held, points: Array, matrix: Any, batch: int) -> Array:
             return jnp.sum(features**2, axis=1, keepdims=True)
         return jnp.matmul(features.astype(matrix.dtype), matrix, precision=HIGHEST)
 
-    return jax.lax.map(one, parts).reshape(count * size, -1)[: len(points)]
-
-
-def _pad(values: Array, length: int, mode: str) -> Array:
-    widths = [(0, length - len(values))] + [(0, 0)] * (values.ndim - 1)
-    return jnp.pad(values, widths, mode=mode)
+    found = jax.lax.map(one, _batches(points, batch, "edge"))
+    return found.reshape(-1, found.shape[-1])[: len(points)]
 
 
 @jax.jit

@@ -165,7 +165,11 @@ def _restored(hint: Any, value: Any, names: Mapping[str, Any], path: str) -> Any
         if value is None and type(None) in parts:
             return None
         kinds = [part for part in parts if part is not type(None)]
-        kind = kinds[0] if len(kinds) == 1 else int if isinstance(value, int) else float
+        kind: Any = kinds[0]
+        if len(kinds) > 1 and isinstance(value, Mapping):  # a class that says its kind
+            kind = next((one for one in kinds if one.kind == value.get("kind")), kind)
+        elif len(kinds) > 1:
+            kind = int if isinstance(value, int) else float
         return _restored(kind, value, names, path)
     if dataclasses.is_dataclass(hint):
         return _built(hint, value, names, path)

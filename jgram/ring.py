@@ -4,15 +4,13 @@ Only tiles on and above the diagonal are evaluated, each for both of its sides.
 
 Device ``i`` of ``p`` keeps shard ``i`` of the records. A copy of every shard travels from device to
 device, and with it the sums for its records. After ``s`` steps device ``i`` meets shard ``i - s``
-and evaluates the kernel between the two, once, for both: the tiles serve the rows of its own
-shard and, transposed, those of the guest. ``floor(p/2)`` steps are enough. On the last step of
-an even ring both devices of a pair meet each other's shard, and each takes half of the tiles. Then
-the sums go home, in one step.
+and evaluates the kernel between the two once, for both. ``floor(p/2)`` steps are enough; on the
+last one of an even ring both devices of a pair meet each other's shard, and each takes half of the
+tiles. Then the sums go home, in one step.
 
-Every device holds ``O(n/p)`` records and evaluates ``1/p`` of the pairs; what travels is
-``O(n/p (k + c))`` numbers a step, from neighbour to neighbour, for observations of ``k``
-coordinates and ``c`` columns. Nothing is ever gathered. Where ``p`` does not divide ``n``, the last
-shard is filled up with records of weight 0.
+Every device holds ``O(n/p)`` records and evaluates ``1/p`` of the pairs; for ``k`` coordinates and
+``c`` columns ``O(n/p (k + c))`` numbers travel a step. Nothing is ever gathered. Where ``p`` does
+not divide ``n``, the last shard is filled up with records of weight 0.
 """
 
 from collections.abc import Callable
@@ -24,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
-from jgram.arrays import HIGHEST, Array, ArrayLike, Float, Shaped, is_concrete
+from jgram.arrays import HIGHEST, Array, ArrayLike, Float, Shaped, extended, is_concrete
 
 __all__ = ["flat_mesh", "place", "ring_gram", "ring_pass"]
 
@@ -47,14 +45,12 @@ def flat_mesh(mesh: Mesh) -> Mesh:
 
 
 def place(mesh: Mesh | None, values: Any) -> Any:
-    """Values ``[n, ...]`` split over the ring.
+    """Values ``[n, ...]`` split over the ring, which itself splits others where it meets them.
 
-    Left as they are where the devices do not divide ``n``, and inside ``jit``, ``vmap`` and
-    ``grad``, where the ring itself splits them.
+    Others are those inside ``jit``, ``vmap`` and ``grad``, and those that devices do not divide.
 
     Raises:
-        ValueError: The values lie on a mesh of explicit axes, where every operation would have to
-            say how its result is split.
+        ValueError: The values lie on a mesh of explicit axes.
 
     Example:
         >>> place(flat_mesh(jax.make_mesh((1,), ("a",))), jnp.ones((4, 2))).sharding.spec[0]
@@ -88,12 +84,10 @@ def ring_pass(
         points: ``[n, ...]``.
         z: ``[n, c]``.
         weights: ``[n]``, of the squared norm alone.
-        block_size: Largest number of rows of a tile, static; 4,096 on CUDA and 1,024 elsewhere
-            unless given.
+        block_size: Most rows of a tile, static; 4,096 on CUDA and 1,024 elsewhere unless given.
 
     Returns:
-        ``K z``, split over the devices like the records where they divide ``n``, and the norm, on
-        every device.
+        ``K z``, split like the records where the devices divide ``n``, and the norm, on all.
 
     Example:
         >>> mesh = flat_mesh(jax.make_mesh((1,), ("devices",)))
@@ -124,9 +118,7 @@ def ring_gram(
     z: Float[ArrayLike, "n c"],
     block_size: int | None = None,
 ) -> Float[Array, "c c"]:
-    """``z^T K z`` over all pairs of records, on every device; inside ``jit``.
-
-    Takes the arguments of :func:`ring_pass`.
+    """``z^T K z`` on every device, of the arguments of :func:`ring_pass`; inside ``jit``.
 
     Example:
         >>> outer = jax.tree_util.Partial(jnp.outer)
@@ -157,15 +149,9 @@ def _on(
         return jax.lax.platform_dependent(points, columns, cuda=cuda, default=others)
     size = block_size or (CUDA_TILE if mesh.devices.flat[0].platform == "gpu" else TILE)
     if missing := -len(columns) % mesh.size:  # records that repeat the last one, of columns 0
-        points, columns = _extended(points, missing, "edge"), _extended(columns, missing)
-    local = partial(local, mesh.size, size)
-    return jax.shard_map(local, mesh=mesh, in_specs=PartitionSpec(AXIS), out_specs=out)(
-        points, columns
-    )
-
-
-def _extended(values: Array, missing: int, mode: str = "constant") -> Array:
-    return jnp.pad(values, [(0, missing)] + [(0, 0)] * (values.ndim - 1), mode=mode)
+        points, columns = extended(points, missing, "edge"), extended(columns, missing)
+    local, split = partial(local, mesh.size, size), PartitionSpec(AXIS)
+    return jax.shard_map(local, mesh=mesh, in_specs=split, out_specs=out)(points, columns)
 
 
 def _blocks(points: Array, columns: Array, block_size: int) -> tuple[Array, ...]:
@@ -173,7 +159,7 @@ def _blocks(points: Array, columns: Array, block_size: int) -> tuple[Array, ...]
     n = len(points)
     blocks = -(-n // block_size)
     size = -(-n // blocks)
-    whole = _extended(points, blocks * size - n, "edge"), _extended(columns, blocks * size - n)
+    whole = extended(points, blocks * size - n, "edge"), extended(columns, blocks * size - n)
     return tuple(part.reshape(blocks, size, *part.shape[1:]) for part in whole)
 
 
@@ -188,8 +174,7 @@ def _meet_all(devices: int, add: Any, own: tuple[Array, ...], sums: tuple[Array,
 
     def meet(guest: Any, sums: Any, tiles: Any, forth: Any, back: Any) -> Any:
         rows, guests = map(jnp.asarray, tiles)
-        dtype = own[1].dtype
-        factors = (jnp.broadcast_to(jnp.asarray(f, dtype), rows.shape) for f in (forth, back))
+        factors = (jnp.full(rows.shape, factor, own[1].dtype) for factor in (forth, back))
         tiles = (rows, guests, *factors)
         return jax.lax.scan(lambda sums, tile: (add(guest, sums, tile), None), sums, tiles)[0]
 
@@ -213,8 +198,8 @@ def _meet_all(devices: int, add: Any, own: tuple[Array, ...], sums: tuple[Array,
     whole_steps = (devices - 1) // 2
     (guest, sums), _ = jax.lax.scan(step, (_send(own, devices), sums), length=whole_steps)
     if devices % 2 == 0:
-        # Both meet each other: the tiles below the diagonal are this device's, those above it the
-        # other's, where they are below; even tiles of the diagonal belong to the first of the two.
+        # Both meet each other: tiles below the diagonal are this device's, those above it, below
+        # it there, the other's; even tiles of the diagonal belong to the first of the two.
         below = np.tril_indices(blocks, -1)
         sums = meet(guest, sums, below, 1.0, 1.0)
         second = jax.lax.axis_index(AXIS) >= devices // 2
@@ -231,9 +216,7 @@ def _send(values: Any, devices: int, steps: int = 1) -> Any:
 
 
 @partial(jax.checkpoint, prevent_cse=False)
-def _pass_tile(
-    pairs: PairsOf, own: Any, guest: Any, i: Array, j: Array
-) -> tuple[Array, Array, Array]:
+def _pass_tile(pairs: PairsOf, own: Any, guest: Any, i: Array, j: Array) -> tuple[Array, ...]:
     """What a tile gives the own rows, the guest's and the norm."""
     (points, columns), (there, others) = (own[0][i], own[1][i]), (guest[0][j], guest[1][j])
     values = pairs(points, there).astype(columns.dtype)

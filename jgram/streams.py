@@ -32,11 +32,8 @@ from jgram.uncertainty import Uncertainty, uncertainty_of
 
 __all__ = ["Judged", "Records", "Stream"]
 
-FEATURED = (
-    1 << 13
-)  # records whose features are made at once: few products of matrices, of many rows
+FEATURED, PAID = 1 << 13, 1 << 14  # records whose features are made at once, that are paid at once
 FEWEST = 10  # records that moments are given to
-PAID = 1 << 14  # records that are paid at once
 
 
 class Records(NamedTuple):
@@ -93,17 +90,10 @@ class _View(NamedTuple):
         """Records, given with their features times the columns."""
         k, _, d = self.z.shape
         product = found[:, 1:].reshape(len(found), k, d).swapaxes(0, 1)
-        product = product + self.shares[:, None] * found[:, 0][:, None]
+        product = jnp.asarray(product + self.shares[:, None] * found[:, 0][:, None])
         weights = jnp.asarray(records.weights * self.kept[records.pattern])
-        return Products(
-            jnp.asarray(self.z[:, records.pattern]),
-            weights,
-            jnp.ones_like(weights),
-            self.spread,
-            jnp.asarray(product),
-            None,
-            None,
-        )
+        z, ones = jnp.asarray(self.z[:, records.pattern]), jnp.ones_like(weights)
+        return Products(z, weights, ones, self.spread, product, None, None)
 
 
 class _Asked(NamedTuple):
@@ -186,9 +176,11 @@ class Stream:
         with float64(), jax.default_matmul_precision("highest"):
             whole = self._view(labels, np.ones(labels.shape[1]))
             alone, pairs = np.stack([np.arange(k)] * 2, 1), np.stack(np.triu_indices(k, 1), 1)
+            each = np.eye(d + 1)[self.labels][..., :-1]  # as classes are named in files
+            sums = np.einsum("kcd,cm->kdm", each, self.sums)
             asked = [
                 (whole, tested_together, (np.arange(k),)),
-                (whole, _published, (self._class_sums(), names)),
+                (whole, _published, (sums, names)),
                 (whole, paid_together, (alone,)),
             ]
             if (labels >= 0).all():
@@ -199,10 +191,8 @@ class Stream:
                     asked.append((view, paid_together, (np.array([[0, 1]]),)))
             noise, published, alone, *paid = self._answers(asked)
             found = jax.tree.map(lambda *parts: np.concatenate(parts), *(paid or [alone]))
-            left = leave_blocks_out(
-                self.observed, labels[:, self.sample.pattern], num_classes=d,
-                weights=self.sample.weights * self.drawn,
-            )  # fmt: skip
+            held, weights = labels[:, self.sample.pattern], self.sample.weights * self.drawn
+            left = leave_blocks_out(self.observed, held, num_classes=d, weights=weights)
         return Judged(found, alone, noise, published, left)
 
     def _view(self, labels: np.ndarray, kept: np.ndarray) -> _View:
@@ -214,17 +204,10 @@ class Stream:
         shares = np.einsum("kcd,c->kd", z, self.totals) / max(kept @ self.totals, 1.0)
         away = (sums - whole[:, None, None] * shares).reshape(len(whole), k * d)
         weights = self.sample.weights * self.drawn * kept[self.sample.pattern]
-        mean = whole / max(kept @ self.totals, 1.0) * weights.sum()
-        spread = feature_spreads(
-            self.observed, jnp.asarray(weights), jnp.asarray(mean), jnp.ones((1, len(whole)))
-        )[0]
+        mean = jnp.asarray(whole / max(kept @ self.totals, 1.0) * weights.sum())
+        ones = jnp.ones((1, len(whole)))
+        spread = feature_spreads(self.observed, jnp.asarray(weights), mean, ones)[0]
         return _View(z, kept, np.column_stack([whole, away]), shares, np.asarray(spread))
-
-    def _class_sums(self) -> np.ndarray:
-        """Features of the classes of every report ``[k, d, m]``, as they are named in files."""
-        return np.einsum(
-            "kcd,cm->kdm", np.eye(self.num_classes + 1)[self.labels][..., :-1], self.sums
-        )
 
     def _answers(self, asked: Sequence[tuple[_View, Any, Any]]) -> list[Any]:
         """Answers of figures (:func:`jgram.contrasts.together`), in one pass over the records."""
@@ -244,13 +227,11 @@ class Stream:
             name = next(name for name, other in _FUNCTIONS.items() if other is function)
             wants.append(_Asked(number, name, jax.device_get(given)))
         pay = _Pays(self.kernel, views, wants)
-        sampled = [jax.device_get(part) for part in pay.found([self.sample])]
-        sampled = [_end_to_end([part[i] for part in sampled]) for i in range(len(wants))]
+        parts = [jax.device_get(part) for part in pay.found([self.sample])]
+        sampled = list(map(_end_to_end, zip(*parts, strict=True)))
         places = [_strata_of(one, len(self.sample.weights)) for one in sampled]
-        wants = [
-            want._replace(cuts=_cuts(one, place))
-            for want, one, place in zip(wants, sampled, places, strict=True)
-        ]
+        cuts = map(_cuts, sampled, places)
+        wants = [want._replace(cuts=cut) for want, cut in zip(wants, cuts, strict=True)]
         totals = iter(_added(self.over(pay._replace(asked=wants))))
         answers = []
         for figure, one, place in zip(figures, sampled, places, strict=True):
@@ -269,11 +250,11 @@ def waves(kernel: Any, points: np.ndarray) -> np.ndarray:
     """Random features ``[n, m]`` before they are weighed, by NumPy: a tenth of the time of JAX."""
     center = np.asarray(kernel.center, points.dtype)
     angles = (points - center) @ np.asarray(kernel.frequencies, points.dtype).T
-    found = np.empty((len(points), 2 * angles.shape[1]), points.dtype)
+    found = np.empty((len(points), 2, angles.shape[1]), points.dtype)
     with np.errstate(over="ignore"):  # a flag that products of matrices may leave behind
-        np.cos(angles, out=found[:, : angles.shape[1]])
-        np.sin(angles, out=found[:, angles.shape[1] :])
-    return found
+        np.cos(angles, out=found[:, 0])
+        np.sin(angles, out=found[:, 1])
+    return found.reshape(len(points), -1)
 
 
 def sizes(kernel: Any) -> np.ndarray:
@@ -312,15 +293,13 @@ class _Pays(NamedTuple):
     asked: Sequence[_Asked]
 
     def __call__(self, batches: Iterable[Records]) -> list[np.ndarray]:
-        totals: Any = None
+        cuts = [want.cuts for want in self.asked]
+
+        def tallied(found: list[Any]) -> list[np.ndarray]:
+            return jax.device_get(jax.tree.leaves(list(map(_tallied, found, cuts))))
+
         with float64(), jax.default_matmul_precision("highest"):
-            for found in self.found(batches):
-                tallied = [
-                    _tallied(one, want.cuts) for one, want in zip(found, self.asked, strict=True)
-                ]
-                leaves = jax.device_get(jax.tree.leaves(tallied))
-                totals = leaves if totals is None else list(map(np.add, totals, leaves))
-        return [] if totals is None else totals
+            return _sum(map(tallied, self.found(batches)))
 
     def found(self, batches: Iterable[Records]) -> Iterator[list[Any]]:
         """What each function finds, of records of few distinct numbers."""
@@ -330,24 +309,13 @@ class _Pays(NamedTuple):
         ends = np.cumsum([view.columns.shape[1] for view in self.views])[:-1]
         for batch in batches:
             for part in _cut(batch, PAID):
-                found = np.concatenate(
-                    [waves(self.kernel, few.points) @ columns
-                     for few in _cut(part, FEATURED)]
-                ).astype(np.float64)  # fmt: skip
-                more = PAID - len(found)
-                few = (
-                    np.pad(part.pattern, (0, more)),
-                    part.points,
-                    np.pad(part.weights, (0, more)),
-                )
-                part, found = Records(*few), np.pad(found, [(0, more), (0, 0)])
-                parts = [
-                    view.part(part, own)
-                    for view, own in zip(self.views, np.split(found, ends, axis=1), strict=True)
-                ]
-                yield [
-                    _FUNCTIONS[want.name](parts[want.view], *want.arguments) for want in self.asked
-                ]
+                few = [waves(self.kernel, few.points) @ columns for few in _cut(part, FEATURED)]
+                more = PAID - len(part.pattern)  # of weight 0: all parts are of one size
+                found = np.pad(np.concatenate(few).astype(np.float64), [(0, more), (0, 0)])
+                pattern, weights = (np.pad(x, (0, more)) for x in (part.pattern, part.weights))
+                part, own = Records(pattern, part.points, weights), np.split(found, ends, axis=1)
+                parts = [view.part(part, x) for view, x in zip(self.views, own, strict=True)]
+                yield [_FUNCTIONS[name](parts[i], *given) for i, name, given, _ in self.asked]
 
 
 def _cut(batch: Records, size: int) -> Iterator[Records]:
@@ -356,14 +324,19 @@ def _cut(batch: Records, size: int) -> Iterator[Records]:
         yield Records(*(field[start : start + size] for field in batch))
 
 
-def _added(found: Iterable[Sequence[np.ndarray]]) -> list[np.ndarray]:
-    """The sums of what was found of every source that holds any record."""
+def _sum(found: Iterable[Sequence[np.ndarray]]) -> list[np.ndarray]:
+    """The sums of arrays that are there; nothing where none are."""
     totals: list[np.ndarray] = []
     for arrays in filter(None, found):
         totals = list(map(np.add, totals, arrays)) if totals else list(arrays)
-    if not totals:
-        raise ValueError("expected at least one record, got none")
     return totals
+
+
+def _added(found: Iterable[Sequence[np.ndarray]]) -> list[np.ndarray]:
+    """The sums of what was found of every source that holds any record."""
+    if totals := _sum(found):
+        return totals
+    raise ValueError("expected at least one record, got none")
 
 
 @jax.jit
@@ -389,11 +362,8 @@ def _end_to_end(parts: Sequence[Any]) -> Any:
     """Payoffs of parts of the sample as those of all of it; of sums those of the first part."""
     if not isinstance(parts[0], Paid):
         return parts[0]
-    rows, weights, about = (
-        None if parts[0][i] is None else np.concatenate([part[i] for part in parts], axis=-1)
-        for i in (0, 1, 3)
-    )
-    return Paid(rows, weights, None, about)
+    parts = [part._replace(crossed=None) for part in parts]
+    return jax.tree.map(lambda *part: np.concatenate(part, axis=-1), *parts)
 
 
 def _strata_of(paid: Any, size: int) -> Any:
@@ -466,9 +436,8 @@ def _nearest(covariance: np.ndarray, wanted: np.ndarray) -> np.ndarray:
 def _published(means: Products, sums: np.ndarray, names: np.ndarray) -> Any:
     """A figure (:func:`jgram.contrasts.together`): the published scores, of labels as given."""
     totals = jnp.sum(means.counts, axis=1)
-    frames: Frame = jax.vmap(frame_of_means)(
-        jnp.asarray(sums) / jnp.maximum(totals, 1.0)[:, None, None]
-    )
+    shares = jnp.asarray(sums) / jnp.maximum(totals, 1.0)[:, None, None]
+    frames: Frame = jax.vmap(frame_of_means)(shares)
     frames = frames._replace(inside=jnp.zeros((*names.shape[:1], 0, names.shape[1])))
     paid = yield _contributed, (frames, totals, names)
     lines = jax.vmap(linearise_frame)(frames, jnp.zeros((len(totals), 0)), totals)

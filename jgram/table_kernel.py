@@ -1,10 +1,10 @@
 """The kernels of tables: four bandwidths at once, and two views of the same columns.
 
-A single bandwidth has to be chosen, and nothing but the reports could say which is right. The mean
-over four needs no choice. Columns side by side see what each column says; whitened columns see what
-correlated columns hide (a difference of two that rise together). On the 11 tables of
-``experiments/table_recipes.py`` their sum put as many pairs of reports right as the best recipe of
-each table, to within 3.5 points of 100; every other recipe fell behind by 4.5 to 29 on some table.
+Nothing but the reports could say which single bandwidth is right; the mean over four needs no
+choice. Columns side by side see what each column says; whitened ones see what correlated columns
+hide (a difference of two that rise together). On the 11 tables of ``experiments/table_recipes.py``
+their sum put as many pairs of reports right as the best recipe of each table, to within 3.5 points
+of 100; every other recipe fell behind by 4.5 to 29 on some table.
 """
 
 from collections.abc import Sequence
@@ -85,12 +85,8 @@ class TableKernel:
         centred = sample - center
         units = [view / median_distance(centred @ view) for view in maps]
         weights = parts / [_kernel_spread(centred @ view) for view in units]
-        return cls(
-            np.concatenate(units, axis=1),
-            weights / weights.sum(),
-            center,
-            tuple(view.shape[1] for view in units),
-        )
+        widths = tuple(view.shape[1] for view in units)
+        return cls(np.concatenate(units, axis=1), weights / weights.sum(), center, widths)
 
     def __call__(self, y1: Any, y2: Any) -> Array:
         difference = jnp.matmul(jnp.asarray(y1) - jnp.asarray(y2), self.maps, precision=HIGHEST)
@@ -125,10 +121,8 @@ class TableKernel:
             'rbf of 2 views of the table, four bandwidths each, by 1,024 random features'
         """
         maps = [2.0**j * view for view in self._views(self.maps) for j in range(4)]
-        weights = np.repeat(np.asarray(self.weights) / 4, 4).tolist()
-        return mixture_features(
-            key, num_features, maps, weights, center=self.center, stands_for=self
-        )
+        weights, own = np.repeat(np.asarray(self.weights) / 4, 4).tolist(), {"center": self.center}
+        return mixture_features(key, num_features, maps, weights, **own, stands_for=self)
 
     def describe(self) -> str:
         """The kernel in words."""
@@ -136,14 +130,12 @@ class TableKernel:
 
     def _views(self, prepared: Any) -> list[Any]:
         ends = np.cumsum(self.widths)
-        return [
-            prepared[..., end - width : end] for end, width in zip(ends, self.widths, strict=True)
-        ]
+        each = zip(ends, self.widths, strict=True)
+        return [prepared[..., end - width : end] for end, width in each]
 
     def _sum(self, kernels: Sequence[Array]) -> Array:
-        return jnp.sum(
-            jnp.stack([w * k for w, k in zip(self.weights, kernels, strict=True)]), axis=0
-        )
+        weighed = [w * k for w, k in zip(self.weights, kernels, strict=True)]
+        return jnp.sum(jnp.stack(weighed), axis=0)
 
 
 def ledoit_wolf(points: Float[np.ndarray, "n k"]) -> tuple[np.ndarray, float]:

@@ -105,7 +105,7 @@ def test_every_record_is_like_itself():
 
 def test_several_categories_are_one_outcome_exactly():
     observed, *_ = bind_observations({"sex": SEX, "city": CITY})
-    codes = np.asarray(observed.codes)
+    codes = np.asarray(observed.points)
     same = (SEX[:, None] == SEX) & (CITY[:, None] == CITY)
     np.testing.assert_array_equal(codes[:, None] == codes, same)
     assert sorted(set(codes)) == list(range(6))

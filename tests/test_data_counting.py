@@ -326,15 +326,15 @@ def test_no_checkpoint_with_a_flipped_bit_is_believed(tmp_path, flips):
 def test_a_file_that_grows_while_it_is_counted_is_refused_and_not_kept(tmp_path, monkeypatch):
     path, kept = tmp_path / "log.csv", tmp_path / "kept"
     path.write_text("x\n" + "a\n" * 9)
-    plain = counting.coded_batches
+    plain = counting.batches
 
-    def growing(path, reading):
-        yield from plain(path, reading)
+    def growing(path, reading, **how):
+        yield from plain(path, reading, **how)
         with path.open("a") as file:
             file.write("b\n")
 
     with monkeypatch.context() as patched:
-        patched.setattr(counting, "coded_batches", growing)
+        patched.setattr(counting, "batches", growing)
         with pytest.raises(ValueError, match=r"log\.csv: changed while it was read"):
             count_files(path, Reading(("x",)), checkpoint=kept)
     assert list(kept.iterdir()) == []

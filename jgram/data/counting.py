@@ -23,20 +23,23 @@ import numpy as np
 
 from jgram.counted import Counted, count, merge, objects, representatives
 from jgram.data.columns import DROP_HINT, column, drop_missing
-from jgram.data.files import Batch, Reading, batches, joined, opened, parsed, rows_of, select
+from jgram.data.files import (
+    Batch,
+    Reading,
+    batches,
+    joined,
+    numbered,
+    opened,
+    parsed,
+    rows_of,
+    select,
+)
 from jgram.data.numbers import quantile_bins
 from jgram.data.written import Written
 
 __all__ = [
-    "coded_batches",
-    "count_batches",
-    "count_files",
-    "draw",
-    "locate",
-    "over_files",
-    "patterns",
-    "quantile_edges",
-]
+    "count_batches", "count_files", "draw", "locate", "over_files", "patterns", "quantile_edges",
+]  # fmt: skip
 
 MOST_DISTINCT = 2_000_000
 SAMPLED = 100_000  # records that quantiles are taken from
@@ -123,8 +126,7 @@ def count_batches(batches: Iterable[Any], names: Sequence[str] | None = None) ->
         return {n: batch.column(present.index(n)) for n in select(present, names, "the stream")}
 
     given = builtins.map(arrays, itertools.chain([first], stream))
-    found = _count(_coded(given, reading, "the stream"), reading)
-    return _labelled(found, reading, "the stream", text=False)
+    return _labelled(_count(given, reading, "the stream"), reading, "the stream", text=False)
 
 
 def quantile_edges(
@@ -150,45 +152,21 @@ def quantile_edges(
     Raises:
         ValueError: As :func:`jgram.data.quantile_bins`.
     """
-    files, reading, text = opened(source, reading)
-    work = functools.partial(_sample_file, reading=reading)
-    seeds = [(path, (seed, number)) for number, path in enumerate(files)]
-    priorities, sample = _smallest([_result(one) for one in map(work, seeds)])
-    columns = {}
-    for name, values in sample.items():
-        read = parsed(values.tolist(), name, reading) if text else values
-        given = column(read, name)
-        columns[name] = given.values if given.present.all() else read
+    files, reading, _ = opened(source, reading)
+    drawn, _, cells = draw(files, reading, None, size=SAMPLED, map=map, seed=seed)
+    columns: dict[str, Any] = numbered(cells, np.arange(len(drawn)), reading)
     if reading.drop:
         columns, _ = drop_missing(columns)
     edges = {}
     for name, number in bins.items():
-        given = column(columns[name], name)
-        values = given.values
-        if isinstance(way := given.writing[0], Written):
+        if isinstance(way := columns[name].writing[0], Written):
             raise ValueError(
                 f"{name}: {way.example!r} is a number written with marks: say which (--thousands, "
                 "--decimal)"
             )
-        if values.dtype.kind in "iuf":
+        if (values := columns[name].values).dtype.kind in "iuf":
             edges[name] = tuple(quantile_bins(values, number, name=name).edges.tolist())
-    return edges, len(priorities)
-
-
-def coded_batches(
-    path: Path, reading: Reading, choose: Callable[[np.ndarray], Any] | None = None
-) -> Iterator[Coded]:
-    """The columns of one file, batch by batch, as labels and codes.
-
-    Args:
-        path: As in :func:`jgram.data.files.batches`; so are the other arguments.
-        reading: Columns and how to read them.
-        choose: From the rows of a batch the positions of those that are wanted.
-
-    Yields:
-        Name to labels (texts as they stand in a text file) and codes ``[n]``.
-    """
-    yield from _coded(batches(path, reading, choose, coded=True), reading, path)
+    return edges, len(drawn)
 
 
 def over_files(
@@ -210,9 +188,7 @@ def over_files(
         work: What is asked of each of them.
         packing: What is found as bytes to keep, and back.
         about: All else that it depends on.
-        map: As :func:`count_files`; so are the other arguments.
-        checkpoint: A folder.
-        progress: Called with the numbers of finished files and of all.
+        map: As :func:`count_files`; so are ``checkpoint`` and ``progress``.
     """
     folder = None if checkpoint is None else Path(checkpoint)
     if folder is not None:
@@ -232,38 +208,44 @@ def over_files(
             progress(number, len(files))
 
 
-def patterns(path: Path, reading: Reading, counted: Counted) -> Iterator[tuple[np.ndarray, Batch]]:
+def patterns(
+    path: Path, reading: Reading, counted: Counted | None
+) -> Iterator[tuple[np.ndarray, Batch]]:
     """Which distinct record every record of a file is, and its other columns as they stand there.
 
     Args:
         path: As in :func:`jgram.data.files.batches`.
         reading: Columns, those counted and others.
-        counted: The distinct records.
+        counted: The distinct records; without them all are one, 0.
 
     Yields:
         For every batch the distinct record ``[n]`` of each, -1 for none, and columns by name.
     """
-    known = {row.tobytes(): i for i, row in enumerate(counted.codes)}
+    seen: dict[str, Any] = {}
+    known = {row.tobytes(): i for i, row in enumerate(() if counted is None else counted.codes)}
     for batch in batches(path, reading, coded=True):
+        if counted is None:
+            yield np.zeros(len(next(iter(batch.values()))), int), batch
+            continue
         labels = {name: batch.pop(name) for name in counted.labels}
-        yield _pattern(next(_coded([labels], reading, path)), counted, known), batch
+        yield _pattern(_coded(labels, reading, path, seen), counted, known), batch
 
 
 def draw(
     files: Sequence[Path],
     reading: Reading,
-    counted: Counted,
+    counted: Counted | None,
     *,
     size: int,
     map: Callable[..., Iterable[Any]] = builtins.map,
     seed: int = 0,
 ) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
-    """A sample of the records, with some of every distinct one among those counted.
+    """A uniform sample of the records, with some of every distinct one among those counted.
 
     Args:
         files: As :func:`jgram.data.files.opened` gives them.
         reading: Columns, those counted and others.
-        counted: Distinct records of some of the columns.
+        counted: Distinct records of some of the columns; none for ``size`` records in all.
         size: How many records are drawn uniformly.
         map: As :func:`count_files`.
         seed: Of the sample.
@@ -272,42 +254,43 @@ def draw(
         Which distinct record each record is, whether it belongs to the uniform sample, and the
         other columns.
     """
-    share = size / counted.num_records
-    fewest = int(np.clip(size // len(counted.counts), 1, 16))
-    about = (counted, share, fewest)
-    work = functools.partial(_draw_file, reading=reading, about=about)
-    seeds = [(seed, number) for number in range(len(files))]
-    found = [_result(one) for one in map(work, zip(files, seeds, strict=True))]
-    parts, _ = _smallest_of([part for each in found for part in each], about)
-    drawn = np.concatenate([part[0] for part in parts])
-    pattern = np.concatenate([part[1] for part in parts])
-    return pattern, drawn < share, joined([part[2] for part in parts], files[0])
+    about = 0.0, size, 1  # the share drawn, the fewest of each distinct record, how many these are
+    if counted is not None:
+        kinds = len(counted.counts)
+        about = size / counted.num_records, int(np.clip(size // kinds, 1, 16)), kinds
+    work = functools.partial(_draw_file, reading=reading, counted=counted, about=about)
+    seeds = [(path, (seed, number)) for number, path in enumerate(files)]
+    found = [part for each in map(work, seeds) for part in _result(each)]
+    drawn, pattern, cells = zip(*_smallest(found, *about)[0], strict=True)
+    return np.concatenate(pattern), np.concatenate(drawn) < about[0], joined(cells, files[0])
 
 
-def _draw_file(item: tuple[Path, tuple[int, int]], reading: Reading, about: Any) -> list[Any]:
+def _draw_file(item: tuple[Path, Any], reading: Reading, counted: Any, about: Any) -> list[Any]:
     """Candidates of one file: random numbers, distinct records, and the other columns."""
-    (path, seed), (counted, *_) = item, about
-    rng, parts, limit = np.random.default_rng(seed), [], np.full(len(counted.counts), 2.0)
+    path, seed = item
+    rng, parts, held, limit = np.random.default_rng(seed), [], 0, np.full(about[2], 2.0)
     for pattern, others in patterns(path, reading, counted):
         drawn = rng.random(len(pattern))
         rows = np.flatnonzero((pattern >= 0) & (drawn < limit[pattern]))
         cells = {name: rows_of(values, rows) for name, values in others.items()}
         parts.append((drawn[rows], pattern[rows], cells))
-        if len(parts) == 1:
-            parts, limit = _smallest_of(parts, about)
-    return _smallest_of(parts, about)[0]
+        if sum(len(part[0]) for part in parts) >= 2 * held:
+            parts, limit = _smallest(parts, *about)
+            held = sum(len(part[0]) for part in parts)
+    return parts
 
 
-def _smallest_of(parts: list[Any], about: Any) -> tuple[list[Any], np.ndarray]:
+def _smallest(
+    parts: list[Any], share: float, fewest: int, kinds: int
+) -> tuple[list[Any], np.ndarray]:
     """The candidates that stay, and below which number one of each distinct record would."""
-    counted, share, fewest = about
     drawn = np.concatenate([np.zeros(0), *(part[0] for part in parts)])
     pattern = np.concatenate([np.zeros(0, int), *(part[1] for part in parts)])
     order = np.lexsort((drawn, pattern))
     rank = np.arange(len(order)) - np.searchsorted(pattern[order], pattern[order])
     stay, last = np.zeros(len(order), bool), order[rank == fewest - 1]
     stay[order] = (rank < fewest) | (drawn[order] < share)
-    limit = np.full(len(counted.counts), 2.0)
+    limit = np.full(kinds, 2.0)
     limit[pattern[last]] = np.maximum(drawn[last], share)
     kept = []
     for part in parts:
@@ -358,24 +341,22 @@ def _pattern(batch: Coded, counted: Counted, known: Mapping[bytes, int]) -> np.n
 # Labels and codes -----------------------------------------------------------------------------
 
 
-def _coded(given: Iterable[Mapping[str, Any]], reading: Reading, path: Any) -> Iterator[Coded]:
-    seen: dict[str, tuple[Any, Any]] = {}
-    for batch in given:
-        found: Coded = {}
-        for name, values in batch.items():
-            if isinstance(values, list):
-                place = {cell: i for i, cell in enumerate(dict.fromkeys(values))}
-                codes = np.fromiter(builtins.map(place.__getitem__, values), np.int32, len(values))
-                labels = list(place)
-                read = parsed(labels, name, reading) if name in reading.edges else None
-            elif name in reading.edges:
-                labels, codes, read = (), np.arange(len(values)), values
-            else:
-                (labels, codes), read = _of_arrow(values, name, path, seen), None
-            found[name] = labels, codes
-            if read is not None:
-                found[name] = _binned(read, codes, name, reading, path)
-        yield found
+def _coded(batch: Mapping[str, Any], reading: Reading, path: Any, seen: dict[str, Any]) -> Coded:
+    """Columns of a batch as labels, of a text file as they stand there, and codes."""
+    found: Coded = {}
+    for name, values in batch.items():
+        cut, text = name in reading.edges, isinstance(values, list)
+        if text:
+            place = {cell: i for i, cell in enumerate(dict.fromkeys(values))}
+            codes = np.fromiter(builtins.map(place.__getitem__, values), np.int32, len(values))
+            found[name] = list(place), codes
+        elif not cut:
+            found[name] = _of_arrow(values, name, path, seen)
+        if cut:
+            labels, codes = found[name] if text else ((), np.arange(len(values)))
+            read = parsed(list(labels), name, reading) if text else values
+            found[name] = _binned(read, codes, name, reading, path)
+    return found
 
 
 def _of_arrow(array: Any, name: str, path: Any, seen: dict[str, Any]) -> Any:
@@ -414,16 +395,12 @@ def _binned(
     read: Any, codes: np.ndarray, name: str, reading: Reading, path: Any
 ) -> tuple[Sequence[Any], np.ndarray]:
     """The bins that numbers fall into, each given by its code among those read."""
-    given = column(read, name)
+    given, where = column(read, name), f"{path}: {name}"
     if given.values.dtype.kind not in "iuf" and len(given.values):
-        raise ValueError(
-            f"{path}: {name}: expected numbers as in other files, got {given.values[0]!r}"
-        )
+        raise ValueError(f"{where}: expected numbers as in other files, got {given.values[0]!r}")
     if not reading.drop and not given.present.all():
         lacking = np.sum(~given.present[codes])
-        raise ValueError(
-            f"{path}: {name}: {lacking} values missing, which no bin holds: {DROP_HINT}"
-        )
+        raise ValueError(f"{where}: {lacking} values missing, which no bin holds: {DROP_HINT}")
     edges = reading.edges[name]
     bins = np.full(len(given.present), -1, np.int32)
     bins[given.present] = np.searchsorted(edges, given.values.astype(float), side="left")
@@ -434,7 +411,7 @@ def _binned(
 
 
 def _count_file(path: Path, reading: Reading) -> Counted:
-    return _count(coded_batches(path, reading), reading)
+    return _count(batches(path, reading, coded=True), reading, path)
 
 
 def _unchanged(path: Path, work: Any, reading: Reading, about: str) -> tuple[str, Any]:
@@ -442,18 +419,18 @@ def _unchanged(path: Path, work: Any, reading: Reading, about: str) -> tuple[str
     identity = _identity(path, reading, about)
     found = work(path)
     if _identity(path, reading, about) != identity:
-        raise ValueError(
-            f"{path}: changed while it was read: run the same again once it is all written"
-        )
+        fix = "run the same again once it is all written"
+        raise ValueError(f"{path}: changed while it was read: {fix}")
     return identity, found
 
 
-def _count(given: Iterable[Coded], reading: Reading) -> Counted:
-    none = {name: np.zeros(0, np.int32) for name in reading.names or ()}
+def _count(given: Iterable[Mapping[str, Any]], reading: Reading, path: Any) -> Counted:
+    none, seen = {name: np.zeros(0, np.int32) for name in reading.names or ()}, {}
     parts = [count(none, dict.fromkeys(none, ()))]
     for batch in given:
-        codes = {name: codes for name, (_, codes) in batch.items()}
-        parts.append(count(codes, {name: labels for name, (labels, _) in batch.items()}))
+        coded = _coded(batch, reading, path, seen)
+        codes = {name: codes for name, (_, codes) in coded.items()}
+        parts.append(count(codes, {name: labels for name, (labels, _) in coded.items()}))
         if len(parts) >= 64 or len(parts[-1].counts) > _MANY:
             parts = _compacted(parts)
     return merge(parts)
@@ -502,17 +479,15 @@ def _labelled(raw: Counted, reading: Reading, source: Any, *, text: bool) -> Cou
     if raw.num_records == 0:
         raise ValueError(f"{source}: expected at least one record, got none")
     places, labels, codes = {}, {}, {}
-    for j, (name, given) in enumerate(raw.labels.items()):
-        used = np.setdiff1d(raw.codes[:, j], [-1])
+    for (name, given), own in zip(raw.labels.items(), raw.codes.T, strict=True):
+        used = np.setdiff1d(own, [-1])
         kept = [given[i] for i in used]
-        values: Any = objects(kept)[:-1]
-        if text and name not in reading.edges:
-            values = parsed(kept, name, reading)
-        read = column(values, name)
+        plain = text and name not in reading.edges
+        read = column(parsed(kept, name, reading) if plain else objects(kept)[:-1], name)
         labels[name], inverse = read.factors
         place = np.full(len(given) + 1, -1, np.int32)
         place[used[read.present]] = inverse
-        codes[name] = place[raw.codes[:, j]]
+        codes[name] = place[own]
         places[name] = dict(zip(kept, place[used].tolist(), strict=True))
     found = count(codes, labels, raw.counts)
     whole = (found.codes >= 0).all(axis=1) if reading.drop else np.ones(len(found.counts), bool)
@@ -530,11 +505,8 @@ def _labelled(raw: Counted, reading: Reading, source: Any, *, text: bool) -> Cou
 def _identity(path: Path, reading: Reading, about: str = "") -> str:
     """All that what is found of a file depends on."""
     stat = path.stat()
-    edges = {name: list(values) for name, values in reading.edges.items()}
-    parts = ["jgram counted 3", str(path.resolve()), stat.st_size, stat.st_mtime_ns, stat.st_ino]
-    marks = [reading.separator, reading.thousands, reading.decimal, reading.missing_values]
-    marks += [reading.encoding, reading.sheet]
-    return json.dumps([*parts, reading.names, *marks, edges, about])
+    parts = ["jgram counted 4", str(path.resolve()), stat.st_size, stat.st_mtime_ns, stat.st_ino]
+    return json.dumps([*parts, {**vars(reading), "drop": None}, about])
 
 
 def _place(folder: Path, identity: str) -> Path:
@@ -590,37 +562,3 @@ def _packed(counted: Counted) -> bytes:
     with ipc.new_file(payload, table.schema) as writer:
         writer.write_table(table)
     return payload.getvalue()
-
-
-# A sample -------------------------------------------------------------------------------------
-
-
-_Sample = tuple[np.ndarray, dict[str, np.ndarray]]
-"""Records with the smallest of random numbers drawn for all: a uniform sample that merges."""
-
-
-def _sample_file(item: tuple[Path, tuple[int, int]], reading: Reading) -> _Sample:
-    path, seed = item
-    rng = np.random.default_rng(seed)
-    kept: _Sample = np.zeros(0), {name: objects(())[:0] for name in reading.names or ()}
-    drawn = kept[0]
-
-    def choose(there: np.ndarray) -> np.ndarray:
-        nonlocal drawn
-        priorities, full = rng.random(len(there)), len(kept[0]) == SAMPLED
-        rows = np.flatnonzero(priorities < (kept[0].max() if full else 2.0))
-        drawn = priorities[rows]
-        return rows
-
-    for batch in coded_batches(path, reading, choose):
-        columns = {name: objects(labels)[codes] for name, (labels, codes) in batch.items()}
-        kept = _smallest([kept, (drawn, columns)])
-    return kept
-
-
-def _smallest(parts: Sequence[_Sample]) -> _Sample:
-    priorities = np.concatenate([drawn for drawn, _ in parts])
-    kept, columns = np.sort(np.argsort(priorities, kind="stable")[:SAMPLED]), {}
-    for name in parts[0][1]:
-        columns[name] = np.concatenate([part[name] for _, part in parts])[kept]
-    return priorities[kept], columns

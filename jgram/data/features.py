@@ -4,15 +4,15 @@ Each class here is one column that was looked at (``of``); called with a column 
 it gives that column's numbers ``[n, k]``. Nothing is kept of the records but what that takes.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from statistics import NormalDist
-from typing import Any, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
 from jgram.data.columns import Column, first_of, seconds, show
 from jgram.data.observations import numeric
-from jgram.data.written import Dates, Written, is_number
+from jgram.data.written import is_number
 
 __all__ = ["LONGEST", "Block", "Category", "Number", "Text"]
 
@@ -25,26 +25,24 @@ _FITTED_CHARACTERS = 10_000_000  # of texts that singular vectors are taken of
 _HASHED_PIECES = 1 << 18
 
 
-class _Scaling(NamedTuple):
-    """Mean 0 and variance 1, in steps that keep the digits of tiny numbers."""
+_Scaling = tuple[float, float, float]
+"""Mean, largest distance from it, deviation in units of that: tiny numbers keep their digits."""
 
-    mean: float = 0.0
-    largest: float = 1.0
-    deviation: float = 1.0
-
-    @classmethod
-    def of(cls, points: np.ndarray) -> "_Scaling":
-        mean = points.mean()
-        largest = np.abs(points - mean).max()
-        if largest == 0:
-            return cls(mean)
-        return cls(mean, largest, ((points - mean) / largest).std())
-
-    def __call__(self, points: np.ndarray) -> np.ndarray:
-        return (points - self.mean) / self.largest / self.deviation
+_AS_IT_IS = 0.0, 1.0, 1.0
+_ROW, _ROWS = ({"dtype": "float64", "ndim": ndim} for ndim in (1, 2))  # as JSON has them
 
 
-_AS_IT_IS = _Scaling()
+def _scaling(points: np.ndarray) -> _Scaling:
+    mean = float(points.mean())
+    largest = float(np.abs(points - mean).max())
+    if largest == 0:
+        return mean, 1.0, 1.0
+    return mean, largest, float(((points - mean) / largest).std())
+
+
+def _scaled(points: np.ndarray, scaling: _Scaling) -> np.ndarray:
+    mean, largest, deviation = scaling
+    return (points - mean) / largest / deviation
 
 
 @dataclass(frozen=True)
@@ -66,12 +64,13 @@ class Number:
     label: str
     names: tuple[str, ...]
     start: Any
-    levels: np.ndarray
-    scores: np.ndarray | None
+    levels: np.ndarray = field(metadata=_ROW)
+    scores: np.ndarray | None = field(metadata=_ROW)
     missing: float = 0.0
     scaling: _Scaling = _AS_IT_IS
     absent: _Scaling | None = None
-    written: Dates | Written | None = None
+    written: Any = None
+    kind: Literal["number"] = "number"
 
     @classmethod
     def of(cls, given: Column, scale: str) -> "Number":
@@ -90,23 +89,22 @@ class Number:
             found = replace(found, missing=float(np.median(found._scored(values))))
         raw = np.full(len(present), found.missing)
         raw[present] = found._scored(values)
-        found = replace(found, scaling=_Scaling.of(raw) if scale != "none" else _AS_IT_IS)
+        found = replace(found, scaling=_scaling(raw) if scale != "none" else _AS_IT_IS)
         if present.all():
             return found
-        # one value, or none: where it is missing is all that it says
-        names = (
-            (f"{label} missing",) if not found.scaling(raw).any() else (label, f"{label} missing")
-        )
-        return replace(found, names=names, absent=_Scaling.of((~present).astype(float)))
+        # of one value, or none, all that it says is where it is missing
+        value = (label,) if _scaled(raw, found.scaling).any() else ()
+        absent = _scaling((~present).astype(float))
+        return replace(found, names=(*value, f"{label} missing"), absent=absent)
 
     def __call__(self, given: Column) -> np.ndarray:
         values, present = self._values(given)
         points = np.full(len(present), self.missing)
         points[present] = self._scored(values)
-        points = self.scaling(points)
+        points = _scaled(points, self.scaling)
         if self.absent is None:
             return points[:, None]
-        absent = self.absent((~present).astype(float))
+        absent = _scaled((~present).astype(float), self.absent)
         return np.column_stack([points, absent])[:, -len(self.names) :]
 
     def _values(self, given: Column) -> tuple[np.ndarray, np.ndarray]:
@@ -119,13 +117,12 @@ class Number:
         if given.kind in ("date", "duration") and self.start is not None:
             values = seconds(values, self.label, self.start)
         elif given.kind not in ("number", "bool") or self.start is not None:
-            expected = "numbers" if self.start is None else "dates"
-            plain = [isinstance(value, str) and is_number(value) for value in values]
-            bad = 0 if self.start is not None or all(plain) else plain.index(False)
-            raise ValueError(
-                f"{self.label}: expected {expected}, got {show(values[bad])} in row "
-                f"{given.row(bad)}"
-            )
+            expected, bad = "dates", 0
+            if self.start is None:
+                plain = (isinstance(value, str) and is_number(value) for value in values)
+                expected, bad = "numbers", next((i for i, fits in enumerate(plain) if not fits), 0)
+            got = f"{show(values[bad])} in row {given.row(bad)}"
+            raise ValueError(f"{self.label}: expected {expected}, got {got}")
         if values.dtype.kind == "f" and not np.isfinite(values).all():
             bad = int(np.argmin(np.isfinite(values)))
             raise ValueError(
@@ -135,12 +132,13 @@ class Number:
         return values, given.present
 
     def _scored(self, values: np.ndarray) -> np.ndarray:
+        kinds = {values.dtype.kind, self.levels.dtype.kind}
         if self.scores is None:  # taken off in their own type: no digits are lost far from 0
             middle = self.levels[0]
-            if values.dtype.kind in "iu" and self.levels.dtype.kind in "iu":
+            if kinds <= {"i", "u"}:
                 return np.array([int(value) - int(middle) for value in values], float)
             return np.asarray(values - middle, float)
-        if values.dtype.kind == self.levels.dtype.kind == "f":
+        if kinds == {"f"}:
             return np.interp(values, self.levels, self.scores)
         place = np.minimum(np.searchsorted(self.levels, values), len(self.levels) - 1)
         known = self.levels[place] == values
@@ -170,7 +168,8 @@ class Category:
     label: str
     names: tuple[str, ...]
     place: dict[Any, int]
-    points: np.ndarray
+    points: np.ndarray = field(metadata=_ROWS)
+    kind: Literal["category"] = "category"
 
     @classmethod
     def of(cls, given: Column) -> "Category":
@@ -192,11 +191,15 @@ class Category:
         return cls(label, tuple(names), place, np.concatenate([points, nowhere]))
 
     def __call__(self, given: Column) -> np.ndarray:
+        return self.points[self.rows(given)]
+
+    def rows(self, given: Column) -> np.ndarray:
+        """Which row of ``points`` is that of each cell ``[n]``."""
         levels, missing = given.factors[0], len(self.place)
         if levels and given.kind != "text" and isinstance(next(iter(self.place), None), str):
             levels = list(map(str, levels))  # codes that are all digits among these records
         places = [*(self.place.get(level, missing + 1) for level in levels), missing]
-        return self.points[np.array(places)[given.codes]]
+        return np.array(places)[given.codes]
 
 
 @dataclass(frozen=True)
@@ -205,6 +208,7 @@ class Block:
 
     label: str
     names: tuple[str, ...]
+    kind: Literal["block"] = "block"
 
     @classmethod
     def of(cls, given: Column) -> "Block":

@@ -10,14 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from jgram.counted import fold, representatives
-from jgram.data.columns import (
-    Column,
-    check_aligned,
-    listing,
-    named_columns,
-    read_table,
-    show,
-)
+from jgram.data.columns import Column, check_aligned, listing, named_columns, read_table, show
 
 __all__ = ["Kind", "Observations", "check_observations", "find_leaks"]
 
@@ -50,10 +43,8 @@ def check_observations(
 ) -> Observations:
     """Observations as one finite array of known kind.
 
-    Several categorical columns become one column of joint outcomes; several numeric columns are
-    stacked to ``[n, k]``. ``"auto"`` reads text, bools and declared categories as categorical and
-    numbers and dates as numeric; integer outcomes and probabilities are only taken as such when
-    asked for.
+    Several categorical columns become joint outcomes, several numeric ones ``[n, k]``. ``"auto"``
+    reads text, bools and declared categories as categorical, numbers and dates as numeric.
 
     Args:
         y: ``[n]`` or ``[n, ...]`` array, a sequence, a column or frame of any data frame library,
@@ -64,8 +55,7 @@ def check_observations(
         records: How many records the rows stand for, where they are frequent; ``n`` by default.
 
     Returns:
-        Values, kind, outcome or column names, and warnings (constant columns, outcomes that
-        hardly ever repeat).
+        Values, kind, names, and warnings (constant columns, outcomes that hardly ever repeat).
 
     Raises:
         ValueError: Missing, infinite or too large values, text where numbers were asked for,
@@ -91,11 +81,9 @@ def check_observations(
     names = tuple(part for given in columns.values() for part in given.part_names)
     if not names:
         raise ValueError(f"{title}: expected at least one column, got none")
-    values = (
-        blocks[0]
-        if list(columns) == [name]
-        else np.column_stack([block.reshape(len(block), -1) for block in blocks])
-    )
+    values = blocks[0]
+    if list(columns) != [name]:
+        values = np.column_stack([block.reshape(len(block), -1) for block in blocks])
     if kind == "probability":
         _refuse_improbable(values, title)
     lowest, highest = values.min(axis=0), values.max(axis=0)
@@ -129,11 +117,10 @@ def numeric(given: Column) -> np.ndarray:
 def find_leaks(
     reports: Mapping[str, np.ndarray], y: Any, *, name: str = "y"
 ) -> tuple[tuple[str, str], ...]:
-    """Columns of the observations that equal a report, up to the names of the classes.
+    """Pairs of a report and a column of the observations that equals it, which would score best.
 
-    A report copied into the observations scores best whatever it says. Here a column equals a
-    report where each of its values goes with one class and each class with one value, over all
-    records in which both are present.
+    Each value of such a column goes with one class, and each class with one value, over all records
+    in which both are present.
 
     Args:
         reports: Name to codes int ``[n]``, -1 where missing, or to numbers, NaN where missing, of
@@ -141,14 +128,11 @@ def find_leaks(
         y: Observations of the same records, in any container.
         name: What messages call the observations.
 
-    Returns:
-        Pairs of a report and a column.
-
     Example:
         >>> find_leaks({"ann": np.array([0, 1, 1])}, {"age": [3, 4, 5], "note": ["n", "y", "y"]})
         (('ann', 'note'),)
     """
-    found = []
+    found: list[tuple[str, str]] = []
     given = {report: np.asarray(x) for report, x in reports.items() if np.ndim(x) == 1}
     numbers = {report: x for report, x in given.items() if x.dtype.kind == "f"}
     labels_of = {report: x for report, x in given.items() if report not in numbers}
@@ -236,28 +220,22 @@ def _categorical(columns: Mapping[str, Column], name: str, records: float | None
                 f"row {part.row(np.argmax(infinite))}: correct or drop"
             )
     outcomes, codes = parts[0].factors[0], parts[0].codes
-    if len(parts) > 1:
-        outcomes, codes = _joint(parts)
-    warnings = ()
-    size = len(codes) if records is None else records
+    if len(parts) > 1:  # joint ones in lexicographic order
+        labels, each = zip(*((part.factors[0], part.codes) for part in parts), strict=True)
+        alike = representatives(each, list(map(len, labels)))
+        rows = np.stack(each, axis=1)[alike.first]
+        order = np.lexsort(rows.T[::-1])
+        outcomes = [tuple(map(list.__getitem__, labels, row)) for row in rows[order]]
+        codes = np.argsort(order).astype(np.int32)[alike.place]
+    said, size = "", len(codes) if records is None else records
     if len(outcomes) == 1:
-        warnings = (f"{name}: every record has the outcome {show(outcomes[0])}",)
+        said = f"{name}: every record has the outcome {show(outcomes[0])}"
     elif 2 * len(outcomes) > size:
-        warnings = (
+        said = (
             f"{name}: {len(outcomes)} distinct outcomes in {size:g} records hardly repeat: "
-            "bin numbers (--bins 4) or use a kernel for numbers",
+            "bin numbers (--bins 4) or use a kernel for numbers"
         )
-    return Observations(codes, "categorical", tuple(outcomes), warnings)
-
-
-def _joint(parts: Sequence[Column]) -> tuple[list[Any], np.ndarray]:
-    """Joint outcomes of complete columns in lexicographic order, and which each record has."""
-    codes = [part.codes for part in parts]
-    alike = representatives(codes, [len(part.factors[0]) for part in parts])
-    rows = np.stack([each[alike.first] for each in codes], axis=1)
-    order, labels = np.lexsort(rows.T[::-1]), [part.factors[0] for part in parts]
-    outcomes = [tuple(map(list.__getitem__, labels, row)) for row in rows[order]]
-    return outcomes, np.argsort(order).astype(np.int32)[alike.place]
+    return Observations(codes, "categorical", tuple(outcomes), (said,) if said else ())
 
 
 def _refuse_improbable(values: np.ndarray, name: str) -> None:
@@ -269,20 +247,17 @@ def _refuse_improbable(values: np.ndarray, name: str) -> None:
         )
     tolerance = 1e-6 if values.dtype == np.float64 else 1e-5
     sums = values.sum(axis=1, dtype=np.float64)
-    row = int(np.argmax(np.abs(sums - 1)))
-    lowest = values.min()
-    if lowest < -tolerance:
+    row, (low, high) = int(np.argmax(np.abs(sums - 1))), (values.min(), values.max())
+    if low < -tolerance:
         raise ValueError(
-            f"{name}: expected probabilities, got values from {values.min():g} to "
-            f"{values.max():g}, which look like logits: apply softmax to each row"
+            f"{name}: expected probabilities, got values from {low:g} to {high:g}, which look "
+            "like logits: apply softmax to each row"
         )
-    if lowest < 0:
+    if low < 0:
         raise ValueError(
-            f"{name}: expected probabilities, got {lowest:g} in row "
+            f"{name}: expected probabilities, got {low:g} in row "
             f"{int(np.argmin(values.min(axis=1)))}: clip rounding errors at 0"
         )
-    if abs(sums[row] - 1) > tolerance:
-        fix = "percentages: divide by 100" if abs(sums[row] - 100) < 1 else "divide by the row sums"
-        raise ValueError(
-            f"{name}: expected rows that sum to 1, got {sums[row]:g} in row {row}: {fix}"
-        )
+    if abs((found := sums[row]) - 1) > tolerance:
+        fix = "percentages: divide by 100" if abs(found - 100) < 1 else "divide by the row sums"
+        raise ValueError(f"{name}: expected rows that sum to 1, got {found:g} in row {row}: {fix}")
