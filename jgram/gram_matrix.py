@@ -113,14 +113,7 @@ def update(
         >>> update(state, jnp.array([0, 1]), jnp.array([2, 2]), Delta(3)).sums[1]
         Array([0, 0, 1], dtype=int32)
     """
-    d, m = state.sums.shape
-    added = gram_state(x_hat, y, kernel, num_classes=d, weights=weights)
-    if added.sums.shape[1] != m:
-        raise ValueError(
-            f"expected {m} features, got {added.sums.shape[1]}: give the delta kernel its "
-            "num_outcomes"
-        )
-    return merge(state, added)
+    return merge(state, gram_state(x_hat, y, kernel, num_classes=len(state.sums), weights=weights))
 
 
 def merge(first: GramState, second: GramState) -> GramState:
@@ -134,7 +127,7 @@ def merge(first: GramState, second: GramState) -> GramState:
     if np.shape(first.sums) != np.shape(second.sums):
         raise ValueError(
             f"expected two states of one shape, got sums {np.shape(first.sums)} and "
-            f"{np.shape(second.sums)}"
+            f"{np.shape(second.sums)}: give the delta kernel its num_outcomes"
         )
     return GramState(first.sums + second.sums, first.counts + second.counts)
 

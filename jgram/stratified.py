@@ -27,7 +27,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jgram.arrays import Array, Float, Int, Key, Num, float64, infer_num_classes
+from jgram.arrays import Array, Float, Int, Key, Num, check_lengths, float64, infer_num_classes
 from jgram.determinant import determinant
 from jgram.kernels import Kernel, resolve
 from jgram.observed import observe
@@ -149,11 +149,7 @@ def unbiased_score(
 def _num_classes(x_hat: Any, y: Any, num_classes: int | None) -> int:
     if jnp.ndim(x_hat) != 1:
         raise ValueError(f"expected hard labels [n], got shape {list(jnp.shape(x_hat))}")
-    if jnp.ndim(y) == 0 or len(y) != len(x_hat):
-        raise ValueError(
-            f"expected as many observations as labels, got shapes {list(jnp.shape(y))} and "
-            f"{list(jnp.shape(x_hat))}"
-        )
+    check_lengths(x_hat, len(jnp.atleast_1d(y)), None)
     return infer_num_classes(x_hat, num_classes)
 
 

@@ -208,8 +208,7 @@ def uncertainty_of(
     present = weights > 0
     if uncertainty.near_singular or not np.isfinite(changes[present]).all():
         return uncertainty
-    mean = float(changes[present] @ weights[present]) / n
-    return replace(uncertainty, bias=(n - 1) * mean)
+    return replace(uncertainty, bias=(n - 1) * float(changes[present] @ weights[present]) / n)
 
 
 def _labels(report: Any) -> np.ndarray:
@@ -246,30 +245,29 @@ def compare_plugin(
         >>> compare_plugin(found["a"], found["b"]).probability > 0.999
         True
     """
-    finite = [np.isfinite(first.log_score), np.isfinite(second.log_score)]
-    if all(finite):
-        ratio = first.log_score - second.log_score
+    ratio = first.log_score - second.log_score
+    if np.isfinite(ratio):
         error = _standard_error(first.contributions - second.contributions, first.weights)
     else:
-        ratio = 0.0 if not any(finite) else (np.inf if finite[0] else -np.inf)
-        error = 0.0 if any(finite) else np.inf
+        ratio, error = (0.0, np.inf) if np.isnan(ratio) else (ratio, 0.0)
     half = normal_quantile(confidence) * error
-    interval = (ratio - half, ratio + half) if np.isfinite(ratio) else (ratio, ratio)
+    interval = (float(ratio - half), float(ratio + half))
     # The normalised score: the logarithm of a score near zero has no bounded error.
-    kept = [_normalised_score(found) for found in (first, second)]
-    steps = [k * found.contributions for k, found in zip(kept, (first, second), strict=True)]
-    difference = kept[0] - kept[1]
-    spread = _standard_error((steps[0] - steps[1]) / 2 / first.d, first.weights)
+    kept = [found.d * exp(found.log_score / (2 * found.d)) for found in (first, second)]
+    steps = kept[0] * first.contributions - kept[1] * second.contributions
+    difference, spread = kept[0] - kept[1], _standard_error(steps / 2 / first.d, first.weights)
     z = difference / spread if spread > 0 else np.copysign(40.0, ratio)
     z = z if difference else 0.0
+    with np.errstate(over="ignore"):
+        determinants, low, high = np.exp(np.array([ratio, *interval]) / 2).tolist()
     return PluginComparison(
         log_ratio=float(ratio),
         standard_error=float(error),
-        interval=(float(interval[0]), float(interval[1])),
+        interval=interval,
         probability=0.5 * erfc(-z / sqrt(2.0)),
         p_value=erfc(abs(z) / sqrt(2.0)),
-        determinant_ratio=_half_exponential(ratio),
-        determinant_ratio_interval=(_half_exponential(interval[0]), _half_exponential(interval[1])),
+        determinant_ratio=determinants,
+        determinant_ratio_interval=(low, high),
     )
 
 
@@ -280,11 +278,3 @@ def _standard_error(contributions: np.ndarray, weights: np.ndarray) -> float:
         return np.inf
     mean = float(weights @ contributions) / n
     return sqrt(float(weights @ (contributions - mean) ** 2) / (n - 1) / n)
-
-
-def _normalised_score(found: Uncertainty) -> float:
-    return found.d * exp(found.log_score / (2 * found.d)) if np.isfinite(found.log_score) else 0.0
-
-
-def _half_exponential(value: float) -> float:
-    return exp(value / 2.0) if value < 1400.0 else np.inf

@@ -117,7 +117,7 @@ def test_joint_table_counts_cells():
                 np.zeros((1, 4)),
                 jgram.linear,
             ),
-            "expected 3 features, got 4",
+            r"got sums \(2, 3\) and \(2, 4\): give the delta",
         ),
     ],
 )

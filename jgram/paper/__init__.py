@@ -1,4 +1,1 @@
-"""What the paper proves: orderings of reports, guarantees and counterexamples.
-
-``experiments/PAPER.md`` maps every statement of the paper to its function or test here.
-"""
+"""The paper's orderings and guarantees; ``experiments/PAPER.md`` maps its statements to them."""

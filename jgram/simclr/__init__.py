@@ -1,4 +1,1 @@
-"""SimCLR: a contrastive image encoder in Flax, whose embeddings serve as observations.
-
-Needs the extra ``jgram[encoder]``.
-"""
+"""SimCLR: a contrastive image encoder, whose embeddings are observations (``jgram[encoder]``)."""

@@ -9,7 +9,7 @@ import dataclasses
 import hashlib
 import time
 from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -102,14 +102,10 @@ def initialize(key: Key[Array, ""], architecture: Architecture = RESNET18) -> Tr
     return Training(parameters, statistics, moments, epoch, losses, data)
 
 
-@cache
-def _definition(architecture: Architecture) -> Any:
-    encoder = nnx.eval_shape(lambda: Encoder(architecture, rngs=nnx.Rngs(0)))
-    return nnx.split(encoder, nnx.Param, ...)[0]
-
-
 def _encoder(architecture: Architecture, parameters: Any, statistics: Any) -> Encoder:
-    return nnx.merge(_definition(architecture), parameters, statistics, copy=True)
+    empty = nnx.eval_shape(lambda: Encoder(architecture, rngs=nnx.Rngs(0)))
+    definition, *_ = nnx.split(empty, nnx.Param, ...)
+    return nnx.merge(definition, parameters, statistics, copy=True)
 
 
 def _update(carry, views, *, architecture):
@@ -135,8 +131,8 @@ def _run(carry, images, batches, keys, *, architecture, sharding):
     def step(carry, inputs):
         batch, key = inputs
         pixels = images[jnp.tile(batch, 2)].astype(jnp.float32) / 255
-        if sharding is not None:  # the compiler divides all that follows, exactly
-            pixels = jax.lax.with_sharding_constraint(pixels, sharding)
+        # The compiler divides all that follows among the devices, exactly.
+        pixels = jax.lax.with_sharding_constraint(pixels, sharding)
         return _update(carry, normalize(augment(key, pixels)), architecture=architecture)
 
     return jax.lax.scan(step, carry, (batches, keys))
@@ -209,16 +205,12 @@ def _settings(architecture: Architecture, batch_size: int, images: np.ndarray) -
 
 
 def _steps(
-    images: np.ndarray,
-    architecture: Architecture,
-    batch_size: int,
-    steps: int,
-    tell: Callable[..., None],
+    images: np.ndarray, architecture: Architecture, batch_size: int, steps: int, tell: Any
 ) -> Callable[[Training, Array], Training]:
     """An epoch: a fresh order of the images, in scans of 20 steps or so, until a loss is NaN."""
     mesh = Mesh(np.array(jax.devices()), ("batch",))
     everywhere = NamedSharding(mesh, PartitionSpec())
-    sharding = NamedSharding(mesh, PartitionSpec("batch")) if mesh.size > 1 else None
+    sharding = NamedSharding(mesh, PartitionSpec("batch"))
     chunk = next(k for k in range(min(steps, 20), 0, -1) if steps % k == 0)
     pixels = jax.device_put(images, everywhere)
 

@@ -84,7 +84,13 @@ def _draw_all_but_last(key, n, p, moved):
     def draw(state, step):
         left, mass = state
         key, uniform, p = step
-        count = _binomial_to_half(key, uniform, left, jnp.minimum(p / mass, 0.5))
+        share = jnp.minimum(p / mass, 0.5)  # for which the draws below are made
+        large = left * share > jax.lax.platform_dependent(
+            tpu=lambda: jnp.float64(_TPU_INVERSION_MEAN),
+            default=lambda: jnp.float64(_INVERSION_MEAN),
+        )
+        inverted = _invert(uniform, jnp.where(large, 0.0, left), share)
+        count = _reject_if_any(key, inverted, left, share, large)
         return (left - count, mass - p), count.astype(jnp.int32)
 
     keys = jax.random.split(key, len(p))
@@ -92,16 +98,6 @@ def _draw_all_but_last(key, n, p, moved):
     state = (n.astype(jnp.float64), jnp.sum(p, axis=0))
     (left, _), counts = jax.lax.scan(draw, state, steps)
     return counts, left.astype(jnp.int32)
-
-
-def _binomial_to_half(key, uniform, n, p):
-    """Binomial counts as float64 for p <= 1/2."""
-    largest = jax.lax.platform_dependent(
-        tpu=lambda: jnp.float64(_TPU_INVERSION_MEAN), default=lambda: jnp.float64(_INVERSION_MEAN)
-    )
-    large = n * p > largest
-    inverted = _invert(uniform, jnp.where(large, 0.0, n), p)
-    return _reject_if_any(key, inverted, n, p, large)
 
 
 @jax.custom_batching.custom_vmap
