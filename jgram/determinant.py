@@ -129,9 +129,7 @@ def log_top_determinant_of_sums(sums: Float[ArrayLike, "d m"], rank: int) -> Flo
         3.5835
     """
     sums = _matrix(sums, "[d, m]")
-    _check_rank(rank, min(sums.shape))
-    values = jnp.linalg.svd(sums, compute_uv=False)[:rank]
-    return 2.0 * _sum_of_logs(values, values > _tolerance(sums) * values[0])
+    return 2.0 * _log_of_top(jnp.linalg.svd(sums, compute_uv=False), rank, sums)
 
 
 def log_top_determinant(gram: Float[ArrayLike, "d d"], rank: int) -> Float[Array, ""]:
@@ -142,9 +140,7 @@ def log_top_determinant(gram: Float[ArrayLike, "d d"], rank: int) -> Float[Array
         1.7918
     """
     gram = _matrix(gram, "[d, d]")
-    _check_rank(rank, len(gram))
-    values = jnp.linalg.eigvalsh(gram)[::-1][:rank]
-    return _sum_of_logs(values, values > _tolerance(gram) * values[0])
+    return _log_of_top(jnp.linalg.eigvalsh(gram)[::-1], rank, gram)
 
 
 def solve(matrix: Num[Array, "d d"], right: Num[Array, "d k"]) -> Num[Array, "d k"]:
@@ -230,9 +226,10 @@ def _tolerance(matrix: Array) -> float:
     return default_tolerance(len(matrix), matrix.dtype)
 
 
-def _check_rank(rank: int, largest: int) -> None:
-    if not 1 <= rank <= largest:
-        raise ValueError(f"expected rank in 1..{largest}, got {rank}")
+def _log_of_top(values: Array, rank: int, matrix: Array) -> Array:
+    if not 1 <= rank <= len(values):
+        raise ValueError(f"expected rank in 1..{len(values)}, got {rank}")
+    return _sum_of_logs(values[:rank], values[:rank] > _tolerance(matrix) * values[0])
 
 
 def _sum_of_logs(values: Array, positive: Array, others: Any = 0.0) -> Array:

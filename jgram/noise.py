@@ -228,15 +228,11 @@ def _in_chunks(score: Callable[[int], Array], draws: int, numbers: int) -> np.nd
 
 def _log_scores_of_tables(tables: np.ndarray) -> np.ndarray:
     """Log scores ``[t]`` of contingency tables ``[t, m, d]``, in float64."""
-    with float64():
-        means = tables / tables.sum(axis=(1, 2), keepdims=True)
-        return np.asarray(_log_determinants(means.swapaxes(1, 2)))
+    means = tables / tables.sum(axis=(1, 2), keepdims=True)
+    return np.asarray(_log_determinants(means.swapaxes(1, 2)))
 
 
-@jax.jit
-@jax.vmap
-def _log_determinants(sums: Array) -> Array:
-    return log_determinant_of_sums(sums)
+_log_determinants = jax.jit(jax.vmap(log_determinant_of_sums))
 
 
 def _permuted(
