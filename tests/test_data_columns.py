@@ -9,7 +9,7 @@ from scipy import sparse
 
 from jgram.data import check_aligned, check_observations, drop_missing, encode_labels
 from jgram.data.columns import column, named_columns
-from jgram.data.files import parse_cells
+from jgram.data.files import Reading, parsed
 from tests.refusals import refused
 
 
@@ -84,9 +84,9 @@ def test_integers_that_floats_cannot_tell_apart_stay_two():
     large = 2**53
     for given in ([large, large + 1, 1e5], np.array([large, large + 1, 1e5], object)):
         assert encode_labels(given).classes == (100000, large, large + 1)
-    cells = parse_cells([f"{large}", f"{large + 1}", "1e5"], "id", ",", None, None, ())
+    cells = parsed([f"{large}", f"{large + 1}", "1e5"], "id", Reading())
     assert encode_labels(cells).classes == (100000, large, large + 1)
-    assert parse_cells([f"{large + 1}", "1.5"], "x", ",", None, None, ()).dtype == float
+    assert parsed([f"{large + 1}", "1.5"], "x", Reading()).dtype == float
     assert "may stand for several" in refused(encode_labels, np.array([float(large), 1]))
 
 

@@ -1,8 +1,6 @@
-"""Text files in columns: rows none of which is lost, and what a column of their cells is.
+"""Text files as rows none of which is lost, in the encoding and by the separator that they show.
 
-The standard library's reader splits the lines; what is done by hand is finding the separator,
-telling numbers from codes, and leaving as text what can be read in two ways
-(:mod:`jgram.data.written`).
+The standard library's reader splits the lines.
 """
 
 import codecs
@@ -13,22 +11,18 @@ import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from jgram.data.columns import EXACT
-from jgram.data.written import WORDS_FOR_MISSING, find_written
+from jgram.data.written import WORDS_FOR_MISSING
 
-__all__ = ["find_separator", "open_text", "parse_cells", "text_rows"]
+__all__ = ["find_separator", "open_text", "text_rows"]
 
 _ROWS = 50_000  # split at once
 _SEPARATORS = {",": ",", ";": ";", "\t": "tab", "|": "|"}
-_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?|[-+]?inf(inity)?", re.IGNORECASE)
-_INTEGER = re.compile(r"[-+]?(0|[1-9]\d*)")
-_GROUPED = re.compile(r"[-+]?[1-9]\d{0,2}(\.\d{3})*")  # where a comma may be the decimal mark
+NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?|[-+]?inf(inity)?", re.IGNORECASE)
 
 _UTF_8 = "utf-8-sig"
 _MARKS = {b"\xff\xfe\0\0": "utf-32", b"\0\0\xfe\xff": "utf-32", b"\xff\xfe": "utf-16",
@@ -286,75 +280,4 @@ def _several_records(cells: list[str], separator: str, others: Sequence[list[str
 def _is_number(cell: str) -> bool:
     """Whether a cell can stand in a column of numbers, stray quotes aside."""
     cell = cell.replace('"', "").strip()
-    return cell.casefold() in WORDS_FOR_MISSING or bool(_NUMBER.fullmatch(cell))
-
-
-def parse_cells(
-    cells: list[str],
-    name: str,
-    separator: str,
-    thousands: str | None,
-    decimal: str | None,
-    missing_values: Sequence[str],
-) -> np.ndarray:
-    """A column of cells as int64, float64, or objects (text; None where missing).
-
-    What a column is depends on its distinct cells alone.
-    """
-    told = bool(thousands or decimal)
-    if not told and not missing_values and separator != ";":
-        numbers = _plain_numbers(cells)
-        if numbers is not None:
-            return numbers
-    place = {cell: i for i, cell in enumerate(dict.fromkeys(cells))}
-    position = np.fromiter(map(place.__getitem__, cells), np.intp, len(cells))
-    missing = {cell for cell in place if not cell.strip() or cell in missing_values}
-    words = {cell for cell in place if cell.strip().casefold() in WORDS_FOR_MISSING} | missing
-    plain = {c: _plain_number(c.strip(), thousands, decimal) for c in place if c not in words}
-    whole = all(map(_INTEGER.fullmatch, plain.values()))
-    padded = not whole and all(cell.lstrip("+-").isdigit() for cell in plain.values())  # codes: 007
-    numeric = bool(plain) and not padded and all(map(_NUMBER.fullmatch, plain.values()))
-    either = separator == ";" and not told and not whole
-    if not numeric or (either and all(_GROUPED.fullmatch(cell.strip()) for cell in plain)):
-        way = find_written([cell.strip() for cell in plain])[0] if told else None
-        if way is not None and (way.point == thousands or way.point != (decimal or way.point)):
-            raise ValueError(
-                f"{name}: expected numbers as --thousands and --decimal say, got {way.example!r}"
-            )
-        return np.array([None if cell in missing else cell for cell in place], object)[position]
-    kind: Any = int if whole else float
-    large = (abs(int(cell)) > EXACT for cell in plain.values() if _INTEGER.fullmatch(cell))
-    if not whole and any(large):  # floats would merge such integers
-        exact = map(Decimal, plain.values())
-        whole = all(x.is_finite() and x == x.to_integral_value() for x in exact)
-        kind = (lambda cell: int(Decimal(cell))) if whole else float
-    values = [kind(plain[cell]) if cell in plain else None for cell in place]
-    if not whole:
-        return np.array(values, float)[position]
-    try:
-        return np.array(values, np.int64)[position]
-    except (OverflowError, TypeError):  # beyond 64 bits, or missing
-        return np.array(values, object)[position]
-
-
-def _plain_numbers(cells: list[str]) -> np.ndarray | None:
-    """Cells that are all plainly written numbers, many at a time; None where any is not."""
-    text = "\n".join(cells)
-    signs = set(text) - set("0123456789\n")
-    if not signs <= set("+-.eE") or text.count("\n") != len(cells) - 1:
-        return None
-    whole = signs <= set("+-")
-    if whole and re.search(r"(?:\A|\n)[-+]?0\d", text):  # codes: 007
-        return None
-    try:
-        numbers = np.array(cells, np.int64 if whole else np.float64)
-    except (ValueError, OverflowError):
-        return None
-    return None if not whole and np.abs(numbers).max() >= EXACT else numbers
-
-
-def _plain_number(cell: str, thousands: str | None, decimal: str | None) -> str:
-    """A number as Python writes it, once the separators are told."""
-    if thousands and re.fullmatch(rf"[-+]?\d{{1,3}}({re.escape(thousands)}\d{{3}})+(\D\d+)?", cell):
-        cell = cell.replace(thousands, "")
-    return cell.replace(decimal, ".") if decimal and decimal != "." else cell
+    return cell.casefold() in WORDS_FOR_MISSING or bool(NUMBER.fullmatch(cell))

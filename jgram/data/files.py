@@ -10,18 +10,21 @@ import gzip
 import io
 import itertools
 import operator
+import re
 import sys
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from jgram.data.columns import Column, did_you_mean, listing, read
-from jgram.data.delimited import find_encoding, find_separator, open_text, parse_cells, text_rows
+from jgram.data.columns import EXACT, Column, did_you_mean, listing, read
+from jgram.data.delimited import NUMBER, find_encoding, find_separator, open_text, text_rows
+from jgram.data.written import WORDS_FOR_MISSING, find_written
 
 __all__ = [
     "FIRST_ROW", "Batch", "Reading", "batches", "column_names", "joined", "list_files", "numbered",
@@ -41,6 +44,8 @@ _SIGNS = {b"PAR1": ".parquet", b"PK\x03\x04": ".npz", b"ARRO": ".feather"}
 _TEXT, _PARQUET, _ARROW, _NPZ, _EXCEL, _LINES = _FORMATS
 _RECORDS = 1 << 18  # of a batch of Parquet
 _CODED = ("string", "large_string", "binary", "large_binary")  # types that Parquet codes
+_INTEGER = re.compile(r"[-+]?(0|[1-9]\d*)")
+_GROUPED = re.compile(r"[-+]?[1-9]\d{0,2}(\.\d{3})*")  # where a comma may be the decimal mark
 FIRST_ROW = 2  # of records, as a spreadsheet numbers them: the header is row 1
 _SNIFFED = 50  # lines by which the separator is found
 
@@ -307,12 +312,6 @@ def told(files: Sequence[Any], reading: Reading) -> list[str]:
     return []
 
 
-def parsed(cells: list[str], name: str, reading: Reading) -> np.ndarray:
-    """Cells of a column of text files, or its distinct ones, as what they stand for."""
-    marks = (reading.thousands, reading.decimal, reading.missing_values)
-    return parse_cells(cells, name, reading.separator or ",", *marks)
-
-
 def numbered(cells: Mapping[str, Any], rows: np.ndarray, reading: Reading) -> dict[str, Column]:
     """Columns as they stand in rows of files, read; rows are numbered as a spreadsheet does."""
     found = {}
@@ -541,3 +540,71 @@ def _shared(batch: Batch) -> Batch:
         if len(set(cells[:1000])) < 500:
             batch[name] = [known.setdefault(cell, cell) for cell in cells]
     return batch
+
+
+# Cells of text -------------------------------------------------------------------------------
+
+
+def parsed(cells: list[str], name: str, reading: Reading) -> np.ndarray:
+    """A column of cells as int64, float64, or objects (text; None where missing).
+
+    What a column is depends on its distinct cells alone.
+    """
+    thousands, decimal = reading.thousands, reading.decimal
+    told = bool(thousands or decimal)
+    if not told and not reading.missing_values and reading.separator != ";":
+        numbers = _plain_numbers(cells)
+        if numbers is not None:
+            return numbers
+    place = {cell: i for i, cell in enumerate(dict.fromkeys(cells))}
+    position = np.fromiter(map(place.__getitem__, cells), np.intp, len(cells))
+    missing = {cell for cell in place if not cell.strip() or cell in reading.missing_values}
+    words = {cell for cell in place if cell.strip().casefold() in WORDS_FOR_MISSING} | missing
+    plain = {c: _plain_number(c.strip(), thousands, decimal) for c in place if c not in words}
+    whole = all(map(_INTEGER.fullmatch, plain.values()))
+    padded = not whole and all(cell.lstrip("+-").isdigit() for cell in plain.values())  # codes: 007
+    numeric = bool(plain) and not padded and all(map(NUMBER.fullmatch, plain.values()))
+    either = reading.separator == ";" and not told and not whole
+    if not numeric or (either and all(_GROUPED.fullmatch(cell.strip()) for cell in plain)):
+        way = find_written([cell.strip() for cell in plain])[0] if told else None
+        if way is not None and (way.point == thousands or way.point != (decimal or way.point)):
+            raise ValueError(
+                f"{name}: expected numbers as --thousands and --decimal say, got {way.example!r}"
+            )
+        return np.array([None if cell in missing else cell for cell in place], object)[position]
+    kind: Any = int if whole else float
+    large = (abs(int(cell)) > EXACT for cell in plain.values() if _INTEGER.fullmatch(cell))
+    if not whole and any(large):  # floats would merge such integers
+        exact = map(Decimal, plain.values())
+        whole = all(x.is_finite() and x == x.to_integral_value() for x in exact)
+        kind = (lambda cell: int(Decimal(cell))) if whole else float
+    values = [kind(plain[cell]) if cell in plain else None for cell in place]
+    if not whole:
+        return np.array(values, float)[position]
+    try:
+        return np.array(values, np.int64)[position]
+    except (OverflowError, TypeError):  # beyond 64 bits, or missing
+        return np.array(values, object)[position]
+
+
+def _plain_numbers(cells: list[str]) -> np.ndarray | None:
+    """Cells that are all plainly written numbers, many at a time; None where any is not."""
+    text = "\n".join(cells)
+    signs = set(text) - set("0123456789\n")
+    if not signs <= set("+-.eE") or text.count("\n") != len(cells) - 1:
+        return None
+    whole = signs <= set("+-")
+    if whole and re.search(r"(?:\A|\n)[-+]?0\d", text):  # codes: 007
+        return None
+    try:
+        numbers = np.array(cells, np.int64 if whole else np.float64)
+    except (ValueError, OverflowError):
+        return None
+    return None if not whole and np.abs(numbers).max() >= EXACT else numbers
+
+
+def _plain_number(cell: str, thousands: str | None, decimal: str | None) -> str:
+    """A number as Python writes it, once the separators are told."""
+    if thousands and re.fullmatch(rf"[-+]?\d{{1,3}}({re.escape(thousands)}\d{{3}})+(\D\d+)?", cell):
+        cell = cell.replace(thousands, "")
+    return cell.replace(decimal, ".") if decimal and decimal != "." else cell
