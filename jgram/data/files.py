@@ -13,7 +13,7 @@ import operator
 import re
 import sys
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -86,10 +86,6 @@ class Batch(dict[str, Any]):
     def __init__(self, columns: Mapping[str, Any], rows: np.ndarray, end: int) -> None:
         super().__init__(columns)
         self.rows, self.end = rows, end
-
-
-Choose = Callable[[np.ndarray], Any]
-"""From the rows of a batch the positions of those that are wanted."""
 
 
 def read_columns(
@@ -166,8 +162,7 @@ def read_cells(source: str | Path, rows: Sequence[int] | None = None, **how: Any
         ['135361', '135038']
     """
     wanted = None if rows is None else np.asarray(rows, int)
-    choose = None if wanted is None else lambda there: np.flatnonzero(np.isin(there, wanted))
-    found, _, kind = _read(source, Reading(**how), choose)
+    found, _, kind = _read(source, Reading(**how), wanted)
     if kind == _NPZ:
         lengths = [len(array) for array in found.values() if array.ndim]
         usual = max(set(lengths), key=lengths.count)
@@ -267,7 +262,7 @@ def opened(source: Any, reading: Reading) -> tuple[list[Any], Reading, bool]:
 def batches(
     path: Any,
     reading: Reading,
-    choose: Choose | None = None,
+    wanted: np.ndarray | None = None,
     *,
     coded: bool = False,
     start: int = 0,
@@ -277,7 +272,7 @@ def batches(
     Args:
         path: One of the files of :func:`opened`.
         reading: Columns and how to read them, as :func:`opened` gives it.
-        choose: From the rows of a batch the positions of those that are wanted; all by default.
+        wanted: The rows that are wanted, all by default.
         coded: Whether texts of a Parquet file come as codes.
         start: The number of the first row.
 
@@ -289,8 +284,8 @@ def batches(
         for columns, given in _READERS[kind](path, reading, coded):
             rows = start + given
             end = int(rows[-1]) + 1 if len(rows) else start
-            if choose is not None:
-                chosen = choose(rows)
+            if wanted is not None:
+                chosen = np.flatnonzero(np.isin(rows, wanted))
                 columns, rows = {n: rows_of(x, chosen) for n, x in columns.items()}, rows[chosen]
             yield Batch(columns, rows, end)
 
@@ -492,21 +487,21 @@ _READERS = {
 
 
 def _read(
-    source: Any, reading: Reading, choose: Choose | None = None
+    source: Any, reading: Reading, wanted: np.ndarray | None = None
 ) -> tuple[Batch, Reading, str]:
     """Columns of all files end to end as they stand there, how they were read, and their format."""
     files, reading, text = opened(source, reading)
     kind, parts, end = _kind(files[0]), [], 0
     for path in files:
-        for part in batches(path, reading, None if kind == _NPZ else choose, start=end):
+        for part in batches(path, reading, None if kind == _NPZ else wanted, start=end):
             parts.append(_shared(part) if text and parts else part)
             reading = replace(reading, names=tuple(part))
         end = parts[-1].end if parts else 0
     if kind == _NPZ:
         return parts[0], reading, kind
-    if choose is None and not any(len(column) for part in parts for column in part.values()):
-        wanted = "a header and at least one record" if text else "at least one record"
-        raise ValueError(f"{source}: expected {wanted}, got none")
+    if wanted is None and not any(len(column) for part in parts for column in part.values()):
+        least = "a header and at least one record" if text else "at least one record"
+        raise ValueError(f"{source}: expected {least}, got none")
     rows = np.concatenate([part.rows for part in parts])
     return Batch(joined(parts, source), rows, end), reading, kind
 
