@@ -19,6 +19,7 @@ The state is a pytree of sums, ``O(m (m + d))`` numbers a pair of reports for ``
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from math import inf, log, sqrt
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -51,29 +52,20 @@ class State(NamedTuple):
 
     Attributes:
         centre: ``[m]``, taken off all features.
-        labels: Sums ``[p, 2, d]`` of both reports as matrices.
-        features: Sums ``[p, m]``.
-        crossed: Sums ``[p, d, m]`` of the mean report times the features.
-        squared: Sums ``[p, m, m]``.
-        own: Sums ``[p, 1 + d, 1 + d]`` of squared lengths of features, times the mean report with a
-            one before it, times itself.
-        own_squares: Sums ``[p]`` of the squared squared lengths.
-        paid: Sums ``[p, 2]`` of the payoffs of both reports.
-        paid_squared: Sums ``[p, 2, 2]``.
-        bets: ``[p, 4]``: records paid; those whose payoffs differ; sums of ``v`` and ``v^2``.
+        moments: Sums ``[p, 1 + 2d + m, 1 + 2d + m]`` of the products of one, both reports as
+            matrices, and the features.
+        own: Sums ``[p, d + 2, d + 2]`` of the squared lengths of features, times the products of
+            one, the mean report, and those lengths.
+        paid: Sums ``[p, 3, 3]`` of the products of one and the payoffs of both reports.
+        bets: ``[p, 3]``: records whose payoffs differ; sums of ``v`` and ``v^2``.
         wealth: Logarithms ``[p, 2, effects]``: of bets on the first report, and on the second.
         peaks: Logarithms ``[p, 2, 2]`` of the largest wealth so far of coins, and of means.
     """
 
     centre: Any
-    labels: Any
-    features: Any
-    crossed: Any
-    squared: Any
+    moments: Any
     own: Any
-    own_squares: Any
     paid: Any
-    paid_squared: Any
     bets: Any
     wealth: Any
     peaks: Any
@@ -89,8 +81,8 @@ def start(features: Shaped[ArrayLike, "n m"], *, num_reports: int = 2, num_class
         num_classes: ``d``, for good: a stream whose labels gain a class starts again.
 
     Example:
-        >>> start(np.eye(3), num_classes=2).crossed.shape
-        (1, 2, 3)
+        >>> start(np.eye(3), num_classes=2).moments.shape
+        (1, 8, 8)
     """
     if num_reports < 2 or num_classes < 2:
         raise ValueError(
@@ -98,9 +90,9 @@ def start(features: Shaped[ArrayLike, "n m"], *, num_reports: int = 2, num_class
         )
     with float64():
         centre = jnp.mean(jnp.asarray(features, float), axis=0)
-        p, m, d = num_reports * (num_reports - 1) // 2, len(centre), num_classes
-        shapes = [(2, d), (m,), (d, m), (m, m), (1 + d, 1 + d), (), (2,), (2, 2), (4,)]
-        shapes += [(2, len(EFFECTS)), (2, 2)]
+        p, size = num_reports * (num_reports - 1) // 2, 1 + 2 * num_classes + len(centre)
+        own = num_classes + 2
+        shapes = [(size, size), (own, own), (3, 3), (3,), (2, len(EFFECTS)), (2, 2)]
         return State(centre, *(jnp.zeros((p, *shape)) for shape in shapes))
 
 
@@ -129,7 +121,7 @@ def update(
         >>> verdict(state, ["truth", "worse"]).conclusion
         'truth is the most reliable.'
     """
-    labels, d = np.asarray(reports), state.labels.shape[2]
+    labels, d = np.asarray(reports), state.own.shape[1] - 2
     k, n = _num_reports(state), np.shape(features)[0]
     if labels.shape != (k, n) or np.shape(features)[1] != len(state.centre):
         raise ValueError(
@@ -166,12 +158,11 @@ def _advance(state: State, labels: Array, features: Array) -> State:
 def _after(sums: Any, labels: Array, features: Array) -> Any:
     """The sums of one pair after a batch, which the records before it pay."""
     past = State(None, *sums)
-    d = past.labels.shape[1]
-    z = jax.nn.one_hot(labels, d, dtype=features.dtype)
-    w = jnp.all(labels >= 0, axis=0).astype(features.dtype)
-    z, features = w[:, None] * z, w[:, None] * features
+    z = jax.nn.one_hot(labels, past.own.shape[0] - 2, dtype=features.dtype)
+    w = jnp.all(labels >= 0, axis=0).astype(features.dtype)[:, None]
+    z, features = w * z, w * features
     paid, v, betting = _paid(past, z, features)
-    count, moved, total, square = past.bets
+    moved, total, square = past.bets
     moves = betting & (v != 0)
     counts = moved + jnp.cumsum(moves)
     squares = square + jnp.cumsum(v**2)
@@ -186,19 +177,15 @@ def _after(sums: Any, labels: Array, features: Array) -> Any:
     means = (jnp.log1p(-share) + chance * share) / 2
     means = jnp.where(jnp.stack([total, -total]) > 0, means, -inf)
     peaks = jnp.maximum(past.peaks, jnp.max(jnp.stack([coins, means]), axis=2))
-    mean, one = jnp.mean(z, axis=0), w[:, None]
-    lengths = jnp.sum(features**2, axis=1)
-    with_one = jnp.concatenate([one, mean], axis=1)
+    lengths = jnp.sum(features**2, axis=1, keepdims=True)
+    rows = jnp.concatenate([w, *z, features], axis=1)
+    near = jnp.concatenate([w, jnp.mean(z, axis=0), lengths], axis=1)
+    earned = jnp.concatenate([betting * w.T, paid])
     return (
-        past.labels + jnp.sum(z, axis=1),
-        past.features + jnp.sum(features, axis=0),
-        past.crossed + jnp.matmul(mean.T, features, precision=HIGHEST),
-        past.squared + jnp.matmul(features.T, features, precision=HIGHEST),
-        past.own + (lengths[:, None] * with_one).T @ with_one,
-        past.own_squares + jnp.sum(lengths**2),
-        past.paid + jnp.sum(paid, axis=1),
-        past.paid_squared + paid @ paid.T,
-        jnp.stack([count + jnp.sum(w * betting), counts[-1], total[-1], squares[-1]]),
+        past.moments + jnp.matmul(rows.T, rows, precision=HIGHEST),
+        past.own + (lengths * near).T @ near,
+        past.paid + earned @ earned.T,
+        jnp.stack([counts[-1], total[-1], squares[-1]]),
         wealth[..., -1],
         peaks,
     )
@@ -206,15 +193,19 @@ def _after(sums: Any, labels: Array, features: Array) -> Any:
 
 def _paid(past: State, z: Array, features: Array) -> tuple[Array, Array, Array]:
     """Payoffs ``[2, n]`` of new records, their differences, and whether past records are enough."""
-    total = jnp.sum(past.labels[0])
+    d = z.shape[2]
+    total = past.moments[0, 0]
     n = jnp.maximum(total, 2.0)
-    shares = past.labels / n
-    q, centre = jnp.mean(shares, axis=0), past.features / n
-    means = past.crossed / n - jnp.outer(q, centre)
-    away = jnp.eye(len(q) + 1)[1:] - jnp.outer(q, jnp.eye(len(q) + 1)[0])  # (1, z) to z - q
-    own = away @ past.own @ away.T / n**2
-    length = past.own[0, 0] - n * centre @ centre
-    spread = jnp.sum((past.squared - n * jnp.outer(centre, centre)) ** 2) - past.own_squares
+    mean = past.moments[0] / n
+    cov = past.moments / n - jnp.outer(mean, mean)
+    shares, centre = mean[1 : 1 + 2 * d].reshape(2, d), mean[1 + 2 * d :]
+    q, means = jnp.mean(shares, axis=0), cov[1 : 1 + 2 * d, 1 + 2 * d :]
+    means = jnp.mean(means.reshape(2, d, -1), axis=0)
+    about, unit = past.own[:-1, :-1], jnp.eye(1 + d)
+    away = unit[1:] - jnp.outer(q, unit[0])  # (1, z) to z - q
+    own = away @ about @ away.T / n**2
+    length = about[0, 0] - n * centre @ centre
+    spread = jnp.sum((n * cov[1 + 2 * d :, 1 + 2 * d :]) ** 2) - past.own[0, -1]
     spread = jnp.maximum(spread, 0.0) / (n * (n - 1))
     gram = jnp.matmul(means, means.T, precision=HIGHEST) - own
     noise, tau = noise_level(n, q, spread, length, length)
@@ -227,7 +218,7 @@ def _paid(past: State, z: Array, features: Array) -> tuple[Array, Array, Array]:
 
 
 def _num_reports(state: State) -> int:
-    return round((1 + sqrt(1 + 8 * len(state.labels))) / 2)
+    return round((1 + sqrt(1 + 8 * len(state.bets))) / 2)
 
 
 @dataclass(frozen=True)
@@ -337,39 +328,26 @@ def verdict(state: State, names: Sequence[str], *, confidence: float = 0.95) -> 
     normal_quantile(confidence)  # refuses what is no confidence
     if len(names) != _num_reports(state):
         raise ValueError(f"expected {_num_reports(state)} names, got {len(names)}")
-    pairs = len(state.labels)
-    bar = log(pairs / (1 - confidence))
-    paid, squared, bets, peaks = (
-        np.asarray(part, float)
-        for part in (state.paid, state.paid_squared, state.bets, state.peaks)
-    )
+    bar = log(len(state.bets) / (1 - confidence))
+    sums, peaks = np.asarray(state.paid, float), np.asarray(state.peaks, float)
     found = []
-    for p, (i, j) in enumerate(np.argwhere(np.triu(np.ones((len(names),) * 2), 1)).tolist()):
-        t = max(float(bets[p, 0]), 1.0)
+    for p, pair in enumerate(combinations(names, 2)):
+        t, paid, squares = max(sums[p, 0, 0], 1.0), sums[p, 0, 1:], sums[p, 1:, 1:]
         # The smaller of both bets on an order has to reach the bar; coins bet on two sides.
         reached = np.minimum(peaks[p, 0] - log(2.0), peaks[p, 1]) / bar
         way = slice(None, None, 1 if reached[0] >= reached[1] else -1)
-        means = (paid[p] / t)[way]
-        covariance = (squared[p] / t - np.outer(paid[p], paid[p]) / t**2)[way, way] / t
+        covariance = (squares / t - np.outer(paid, paid) / t**2)[way, way] / t
         factor = (t + PATIENCE) / t
         width = sqrt(2 * factor * (bar + 0.5 * log(1 + t / PATIENCE)))
         with float64():
-            share = retention(means, covariance, width)
-        known = bool(share.estimable) and np.isfinite(share.upper)
-        better, worse = [names[i], names[j]][way]
+            share = retention(paid[way] / t, covariance, width)
         decided = bool(reached.max() >= 1)
         most = 1.0 if decided else inf  # never against the bets that decide
-        low, high = min(float(share.lower), most), min(float(share.upper), most)
-        found.append(
-            SequentialPair(
-                better=better,
-                worse=worse,
-                decided=decided,
-                keeps=float(share.ratio) if known else None,
-                keeps_interval=(low, high) if known else None,
-                evidence=float(np.clip(reached.max(), 0.0, None)) if np.isfinite(reached.max())
-                else 0.0,
-                num_records=int(bets[p, 0]),
-            )
-        )  # fmt: skip
-    return SequentialRanking(tuple(found), confidence, int(bets[:, 0].max()))
+        ends = min(float(share.lower), most), min(float(share.upper), most)
+        known = bool(share.estimable) and np.isfinite(share.upper)
+        evidence = max(float(reached.max()), 0.0) if np.isfinite(reached.max()) else 0.0
+        better, worse = pair[way]
+        ratio, interval = (float(share.ratio), ends) if known else (None, None)
+        count = int(sums[p, 0, 0])
+        found.append(SequentialPair(better, worse, decided, ratio, interval, evidence, count))
+    return SequentialRanking(tuple(found), confidence, int(sums[:, 0, 0].max()))
