@@ -26,8 +26,8 @@ two equal ones; that variance stays in the errors of what is joined. Where both 
 that pays neither report three standard errors more than noise abstains, as do other reports that
 see fewer of the ways in which classes differ than observations do (:data:`LEAST_SEEN`: they merge
 some); where all do, payoffs over their mean of all pairs say what they can. Kinds *contradict* each
-other where their intervals of ``D`` are disjoint: then something is shared that should not be, and
-nothing here says by whom.
+other where their intervals of ``D``, of the other reports with ``B``, are disjoint: then something
+is shared that should not be, and nothing here says by whom.
 """
 
 from collections.abc import Mapping, Sequence
@@ -89,6 +89,7 @@ class Joined(NamedTuple):
         beyond: Standard deviation ``[p]`` of ``D`` by what reports share, which the covariance has.
         contrasts: By kind, ``D`` of every pair ``[p]``, ``nan`` where the kind abstains.
         errors: By kind, standard errors of ``D`` ``[p]``.
+        wide: The same with what reports share with one another, beside other kinds of evidence.
         against: For every pair, two kinds whose intervals are disjoint, or ``None``.
     """
 
@@ -96,6 +97,7 @@ class Joined(NamedTuple):
     beyond: Float[np.ndarray, " p"]
     contrasts: Mapping[str, Float[np.ndarray, " p"]]
     errors: Mapping[str, Float[np.ndarray, " p"]]
+    wide: Mapping[str, Float[np.ndarray, " p"]]
     against: tuple[tuple[str, str] | None, ...]
 
 
@@ -464,7 +466,8 @@ def join(
     if OBSERVATIONS in kinds and OTHERS in kinds:
         seen = kinds[OTHERS].seen, kinds[OBSERVATIONS].seen
         blind = (seen[0] < LEAST_SEEN * seen[1]) & np.isfinite(read[OBSERVATIONS][0])
-        read[OTHERS] = tuple(np.where(blind, np.nan, part) for part in read[OTHERS])
+        found, error = read[OTHERS]
+        read[OTHERS] = np.where(blind, np.nan, found), np.where(blind, np.nan, error)
     contrasts = {kind: found for kind, (found, _) in read.items()}
     errors = {kind: error for kind, (_, error) in read.items()}
     first, several = next(iter(kinds.values())), len(kinds) > 1
@@ -483,10 +486,11 @@ def join(
     shares = dict(zip(kinds, precision / precision.sum(axis=0), strict=True))
     both = several & (speaks.sum(axis=0) > 1)
     beyond = np.where(both, shares.get(OTHERS, 0.0) * between[OTHERS], 0.0)
+    wide = errors | {OTHERS: np.hypot(errors.get(OTHERS, 0.0), between[OTHERS])}
     joined, against = [], []
     for p in range(len(beyond)):
         speak = [kind for kind in kinds if np.isfinite(contrasts[kind][p])]
-        apart = _contradiction(speak, contrasts, errors, p, quantile)
+        apart = _contradiction(speak, contrasts, wide, p, quantile)
         settled = apart is not None and CHECKED in speak
         against.append(None if settled else apart)
         parts = [
@@ -498,7 +502,7 @@ def join(
     pairs = stacked(joined)
     more = beyond[:, None, None] ** 2 * np.array([[1.0, -1.0], [-1.0, 1.0]]) / 4
     pairs = pairs._replace(covariance=pairs.covariance + more)
-    return Joined(pairs, beyond, contrasts, errors, tuple(against))
+    return Joined(pairs, beyond, contrasts, errors, wide, tuple(against))
 
 
 def _scaled(paid: Payoffs, contrast: np.ndarray, error: np.ndarray) -> tuple[Any, Any]:

@@ -205,7 +205,8 @@ class PairReading:
         kind: ``"observations"``, ``"other reports"``, ``"gold"`` or ``"checked records"``.
         keeps: What the worse report keeps of the better one, by this kind alone; ``None`` where it
             pays neither of them enough to say.
-        keeps_interval: Interval of it, for this pair and kind alone.
+        keeps_interval: Interval of it, for this pair and kind alone; of the other reports with what
+            reports share with one another.
         p_value: Two-sided p-value of "these two reports might be swapped".
         rows_needed: Of right labels, how many like these in all would tell the two apart with a
             probability of 80%; ``None`` where they do, or for other kinds.

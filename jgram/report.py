@@ -943,13 +943,14 @@ def _readings(judged: _Judged, number: int, turned: bool) -> tuple[PairReading, 
         return ()
     found, quantile = [], normal_quantile(confidence)
     for kind, values in joined.contrasts.items():
-        contrast, error = values[number] * (-1 if turned else 1), joined.errors[kind][number]
+        contrast = values[number] * (-1 if turned else 1)
+        error, wide = joined.errors[kind][number], joined.wide[kind][number]
         if not isfinite(contrast):
             found.append(PairReading(kind, None, None, 1.0))
             continue
         low, middle, high = (
             (1 - part / 2) / (1 + part / 2) if part > -2 else float("inf")
-            for part in (contrast + quantile * error, contrast, contrast - quantile * error)
+            for part in (contrast + quantile * wide, contrast, contrast - quantile * wide)
         )
         z = abs(contrast) / max(error, 1e-12)
         needed, rows = None, (judged.rows or {}).get(kind)
