@@ -80,6 +80,15 @@ def test_types_that_numpy_does_not_know_are_read(given, values):
     assert read.present.tolist() == [True, True, False, True]
 
 
+def test_texts_that_arrow_codes_are_read_by_their_codes():
+    parts = [pa.array(["b", "a", None]), pa.array(["c", "a"])]
+    gap = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, None]), pa.array(["x", None, "x"]))
+    for given in (pa.chunked_array(parts), pa.chunked_array(parts).dictionary_encode(), gap):
+        found = column(given, "t")
+        assert found.__array__().tolist() == given.to_pylist()
+        assert found.factors[0] == sorted({*given.to_pylist()} - {None})
+
+
 def test_integers_that_floats_cannot_tell_apart_stay_two():
     large = 2**53
     for given in ([large, large + 1, 1e5], np.array([large, large + 1, 1e5], object)):

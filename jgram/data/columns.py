@@ -30,6 +30,7 @@ __all__ = [
 
 _FEW_NAMES = 20
 _NARROW = 1 << 16  # so wide a range of integers is looked up in a table
+_CODED_TEXTS = ("dictionary<values=string", "dictionary<values=large_string")
 EXACT = 1 << 53  # floats hold every integer up to here
 _SCALARS = {str, int, float, bool, type(None)}
 _KINDS: dict[tuple[type, ...], str] = {
@@ -477,9 +478,10 @@ def _foreign(data: Any, name: str = "y") -> Any:
 
 def _codes_of_foreign(found: Any) -> tuple[Any, np.ndarray] | None:
     """Texts as their library codes them: distinct ones, and which each cell is, -1 for none."""
-    if str(getattr(found, "dtype", "")) != "String":
+    native = None if hasattr(found, "columns") else found.to_native()
+    coded = str(getattr(native, "type", "")).startswith(_CODED_TEXTS)  # an Arrow dictionary
+    if native is None or not (coded or str(found.dtype) == "String"):
         return None
-    native = found.to_native()
     if hasattr(native, "to_arrow"):
         with contextlib.suppress(ImportError):  # without pyarrow texts are read one by one
             native = native.to_arrow()
@@ -490,6 +492,8 @@ def _codes_of_foreign(found: Any) -> tuple[Any, np.ndarray] | None:
         return None
     coded = native.dictionary_encode()
     coded = coded.combine_chunks() if hasattr(coded, "combine_chunks") else coded
+    if coded.dictionary.null_count:
+        coded = coded.dictionary_decode().dictionary_encode()
     return coded.dictionary.to_pylist(), np.asarray(coded.indices.fill_null(-1))
 
 
