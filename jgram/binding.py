@@ -52,10 +52,9 @@ __all__ = [
 
 FOLDED = 20_000  # records from which categories are folded to distinct ones
 RECORDS_AN_OUTCOME = 20  # of joint categories, for the delta kernel to be the default
-EXACT_RECORDS = 50_000
-"""Records of a table up to which all pairs are looked at; random features beyond."""
-DRAWN, MOST_PATTERNS = 50_000, 1 << 14
-"""Records of files that are drawn, and combinations of labels that are kept apart."""
+EXACT_RECORDS = 50_000  # of a table up to which all pairs are looked at; random features beyond
+DRAWN = 50_000  # records of files
+MOST_PATTERNS = 1 << 14  # combinations of labels that are kept apart
 MOST_COPIES = 10  # records equal to one another that are taken for copies
 _OBSERVATIONS, _WEIGHTS, _GROUPS, _GOLD = "y", "weights", "groups", "gold"
 NUMBERS = ("low", "high")  # what stands for classes where reports are numbers
@@ -166,9 +165,8 @@ def bind(
 ) -> Bound:
     """Check and encode reports, bind their observations, note what a user should know of both.
 
-    Categories of many records are folded first to distinct records with frequencies, unless
-    records are in order of time. Without ``y`` nothing is observed; ``gold`` has the right labels
-    of some records.
+    Categories of many records are folded to distinct records with frequencies, unless records are
+    in order of time. Without ``y`` nothing is observed; ``gold`` has some right labels.
     """
     given = _read_all(reports, y, intake, gold)
     rows, frequencies, numbers, by = given.rows, given.frequencies, given.groups, given.by
@@ -372,11 +370,9 @@ class _Files(NamedTuple):
         with float64():
             kernel = TableKernel.of(prepared.points, prepared.table_width)
             observed = approximate(kernel, prepared.points[:1])
-        single = replace(
-            jax.device_get(replace(observed.kernel, stands_for=None)), stands_for=kernel
-        )
+        single = jax.device_get(replace(observed.kernel, stands_for=None))
         table = replace(prepared, points=prepared.points[:0])
-        files = self._replace(table=table, kernel=single)
+        files = self._replace(table=table, kernel=replace(single, stands_for=kernel))
         found = [input_finding(said) for said in prepared.warnings]
         found += [leak_finding(*leak) for leak in leaks]
         description = prepared.description + _approximately(observed)
@@ -431,20 +427,17 @@ def _zipped(arrays: Sequence[np.ndarray]) -> bytes:
 
 
 def _unzipped(data: bytes) -> list[np.ndarray]:
-    held = io.BytesIO(data)
-    with np.load(held, allow_pickle=False) as found:
+    with np.load(io.BytesIO(data), allow_pickle=False) as found:
         return list(found.values())
 
 
 def _sampled(size: int, total: float) -> Finding:
-    return Finding(
-        "sample",
-        "note",
+    said = (
         f"all {total:,.0f} records were paid and counted; a sample of {size:,} tells how they vary "
-        "within quarters of sureness, whether errors are shared and how far features are off",
-        "copies of records are not looked for: take them out of the files first",
-        size,
+        "within quarters of sureness, whether errors are shared and how far features are off"
     )
+    advice = "copies of records are not looked for: take them out of the files first"
+    return Finding("sample", "note", said, advice, size)
 
 
 class _Chosen(NamedTuple):
@@ -710,32 +703,21 @@ def _missing(codes: Mapping[str, np.ndarray], weights: np.ndarray | None) -> Ite
         present = labelled(labels)
         if not present.all():
             copies = np.ones(len(labels)) if weights is None else weights
-            size = round(float(copies[present].sum()))
-            yield Finding(
-                "missing labels",
-                "note",
-                f"{name!r} labels {size} of {round(float(copies.sum()))} records",
-                "every pair of reports is compared on the records that both label",
-                size,
-            )
+            size, total = (round(float(x.sum())) for x in (copies[present], copies))
+            said = f"{name!r} labels {size} of {total} records"
+            advice = "every pair of reports is compared on the records that both label"
+            yield Finding("missing labels", "note", said, advice, size)
 
 
 def leak_finding(report: str, column: str) -> Finding:
     """The finding that an observation is a report (:func:`jgram.data.find_leaks`)."""
-    return Finding(
-        "leak",
-        "warning",
-        f"the observation {column!r} is the report {report!r} under another name",
-        "leave the column out: a report scores best against its own copy, whatever it says",
-    )
+    said = f"the observation {column!r} is the report {report!r} under another name"
+    advice = "leave the column out: a report scores best against its own copy, whatever it says"
+    return Finding("leak", "warning", said, advice)
 
 
 def _duplicated(numbers: np.ndarray) -> Finding:
     copies = len(numbers) - (int(numbers.max()) + 1)
-    return Finding(
-        "duplicates",
-        "note",
-        f"{copies} of {len(numbers)} records have exactly the observations of another",
-        "equal records are judged and sampled together, since a copy would speak for itself",
-        copies,
-    )
+    said = f"{copies} of {len(numbers)} records have exactly the observations of another"
+    advice = "equal records are judged and sampled together, since a copy would speak for itself"
+    return Finding("duplicates", "note", said, advice, copies)

@@ -69,10 +69,9 @@ class KernelPass(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """The span of the class means, and where each record lies in it.
+    """The span of the class means ``M`` in feature space, and where each record lies in it.
 
-    With ``M`` the class means in feature space and ``G = M^T M``, the columns of
-    ``M inverse_factor`` are orthonormal.
+    The columns of ``M inverse_factor`` are orthonormal; ``G = M^T M``.
 
     Attributes:
         elimination: Log-determinant, rank and pivots of ``G``.
@@ -459,25 +458,21 @@ def observe(
     if isinstance(y, Observed):
         return y
     resolved: Any = resolve(kernel, y)
-    if isinstance(resolved, Delta):
-        return Codes(jnp.asarray(y), resolved, resolved.num_outcomes or 0)
-    if hasattr(resolved, "features"):
-        points = jnp.asarray(y)
-        if points.ndim:
-            m = jax.eval_shape(resolved.features, points[:1]).shape[1]
-            if len(points) * m > KEPT:
-                return Mapped(points, resolved, m)
-        return Features(resolved.features(points), resolved)
     points = jnp.asarray(y)
+    if isinstance(resolved, Delta):
+        return Codes(points, resolved, resolved.num_outcomes or 0)
+    if hasattr(resolved, "features"):
+        m = jax.eval_shape(resolved.features, points[:1]).shape[1] if points.ndim else 0
+        if m and len(points) * m > KEPT:
+            return Mapped(points, resolved, m)
+        return Features(resolved.features(points), resolved)
     if points.ndim == 0:
         raise ValueError("expected observations of shape [n] or [n, k], got a scalar")
     if not jnp.issubdtype(points.dtype, jnp.floating):
         points = points.astype(jnp.result_type(float))
     if hasattr(resolved, "prepare"):
         points = resolved.prepare(points)
-    if mesh is None:
-        return Pairs(points, resolved, block_size)
-    devices = flat_mesh(mesh)
+    devices = None if mesh is None else flat_mesh(mesh)
     return Pairs(place(devices, points), resolved, block_size, devices)
 
 
@@ -531,17 +526,10 @@ def frame_of_product(gram: Array, mean: Array) -> Frame:
 
 
 def feature_spreads(observed: Any, weights: Array, sums: Array, scales: Array) -> Array:
-    """Mean squares of the doubly centred kernel off its diagonal, of rescaled features.
+    """Mean squares ``[r]`` of the doubly centred kernel off its diagonal, of rescaled features.
 
-    Args:
-        observed: :class:`Features`, of which all records are taken, or :class:`Mapped`, of which
-            :data:`SPREAD_RECORDS` of those with a weight are.
-        weights: Frequencies ``[n]``.
-        sums: Weighted sum of all features ``[m]``.
-        scales: ``[r, m]``, a factor for every feature; one answer for each row.
-
-    Returns:
-        ``[r]``.
+    Of :class:`Mapped` features by :data:`SPREAD_RECORDS` of the records with a weight. ``sums`` is
+    the weighted sum ``[m]`` of all features, ``scales[r, m]`` has a factor for each.
     """
     mean = sums / jnp.maximum(jnp.sum(weights), 1.0)
     if isinstance(observed, Mapped) and observed.size > SPREAD_RECORDS:
@@ -568,11 +556,7 @@ def _spreads(centred: Array, weights: Array, scales: Array) -> Array:
 def norm_of_spread(spread: Array, squares: Array, weights: Array, row_sums: Array) -> Array:
     """``sum w_i w_j K_ij^2`` from the mean square of the doubly centred kernel off its diagonal.
 
-    Args:
-        spread: That mean square.
-        squares: ``K(y_n, y_n)``, ``[n]``.
-        weights: Frequencies ``[n]``.
-        row_sums: ``K w``, ``[n]``.
+    ``squares`` is ``K(y_n, y_n)``, ``row_sums`` is ``K w``.
     """
     total = jnp.maximum(jnp.sum(weights), 2.0)
     rows = row_sums / total
@@ -585,10 +569,7 @@ def norm_of_spread(spread: Array, squares: Array, weights: Array, row_sums: Arra
 @pytree
 @dataclass(frozen=True)
 class _Held:
-    """A kernel as an argument of what is compiled, told from others (:func:`jgram.arrays.pytree`).
-
-    Called with two blocks of points it gives a block of the kernel.
-    """
+    """A kernel as an argument of what is compiled; of two blocks of points it gives a block."""
 
     kernel: Any
 
@@ -602,10 +583,8 @@ class _Held:
 def _batches(values: Array, batch: int, mode: str) -> Array:
     """Batches ``[batches, size, ...]`` of records, the last one filled up."""
     size = min(batch, len(values))
-    count = -(-len(values) // size)
-    return extended(values, count * size - len(values), mode).reshape(
-        count, size, *values.shape[1:]
-    )
+    whole = extended(values, -len(values) % size, mode)
+    return whole.reshape(-1, size, *values.shape[1:])
 
 
 @partial(jax.jit, static_argnames="batch")

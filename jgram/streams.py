@@ -69,22 +69,13 @@ class Judged(NamedTuple):
 
 
 class _View(NamedTuple):
-    """Reports over the records that all of them label, and what gives a record its product.
+    """Reports over the records that all of them label, and what gives a record its product."""
 
-    Attributes:
-        z: ``[k, c, d]``, the labels of every pattern; zeros where missing.
-        kept: ``[c]``, 1 for patterns that belong to it.
-        columns: ``[m, 1 + k d]``, the sum of all features, and those of the classes about it: small
-            numbers, of which single precision loses little.
-        shares: ``[k, d]``, what is taken off.
-        spread: As :attr:`jgram.contrasts.Products.spread`.
-    """
-
-    z: np.ndarray
-    kept: np.ndarray
-    columns: np.ndarray
-    shares: np.ndarray
-    spread: Any
+    z: np.ndarray  # [k, c, d], the labels of every pattern; zeros where missing
+    kept: np.ndarray  # [c], 1 for patterns that belong to it
+    columns: np.ndarray  # [m, 1 + k d], all features summed, and those of classes about that: small
+    shares: np.ndarray  # [k, d], what is taken off
+    spread: Any  # as of jgram.contrasts.Products
 
     def part(self, records: Records, found: np.ndarray) -> Products:
         """Records, given with their features times the columns."""
@@ -97,7 +88,7 @@ class _View(NamedTuple):
 
 
 class _Asked(NamedTuple):
-    """A function of a part of a view, by its name (a compiled one has no other address)."""
+    """A function of a part of a view, by its name: a compiled one has no other address."""
 
     view: int
     name: str
@@ -211,11 +202,9 @@ class Stream:
 
     def _answers(self, asked: Sequence[tuple[_View, Any, Any]]) -> list[Any]:
         """Answers of figures (:func:`jgram.contrasts.together`), in one pass over the records."""
-        size, views, place = np.maximum(self.totals, 1e-300), [], []
-        for view, _, _ in asked:
-            if not views or view is not views[-1]:
-                views.append(view)
-            place.append(len(views) - 1)
+        size = np.maximum(self.totals, 1e-300)
+        views = list({id(view): view for view, _, _ in asked}.values())
+        place = [next(i for i, one in enumerate(views) if one is view) for view, _, _ in asked]
         means = Records(np.arange(len(size)), np.zeros((len(size), 0)), self.totals)
         at_means = [view.part(means, self.sums / size[:, None] @ view.columns) for view in views]
         figures, wants = [], []

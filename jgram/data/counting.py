@@ -1,11 +1,9 @@
 """Files of any size as distinct records with counts, in one pass and bounded memory.
 
 Each file is counted batch by batch with a vocabulary of its own, then all are merged by label
-(:mod:`jgram.counted`).
-
-Where files are counted is the business of ``map=``: any callable ``map(function, items)`` that
-gives results, or futures with a method ``result``, in the order of the items. The builtin is one,
-so is the ``map`` of an executor, and of a Dask client. Finished files can be kept in a folder
+(:mod:`jgram.counted`). Where that is done is the business of ``map=``: any ``map(function, items)``
+that gives results, or futures with a method ``result``, in the order of the items: the builtin, the
+``map`` of an executor, or of a Dask client. Finished files can be kept in a folder
 (``checkpoint=``), by which a run that was killed goes on.
 """
 
@@ -306,8 +304,7 @@ def locate(
     """The first records of each distinct one, by another pass over the files, in their order.
 
     Args:
-        source: As :func:`count_files`.
-        reading: As it was for that.
+        source: As of :func:`count_files`; so is ``reading``.
         counted: What it found.
         wanted: ``[distinct]``, how many records of each.
 
@@ -468,10 +465,8 @@ def _result(one: Any) -> Any:
             if not type(error).__module__.startswith("distributed"):
                 raise
             raise ValueError(f"the Dask cluster did not count a file: {error}: {_GO_ON}") from None
-    raise ValueError(
-        f"expected workers to count files, the Dask cluster has had none for {PATIENCE:.0f} "
-        f"seconds: {_GO_ON}"
-    )
+    none = f"the Dask cluster has had none for {PATIENCE:.0f} seconds"
+    raise ValueError(f"expected workers to count files, {none}: {_GO_ON}")
 
 
 def _labelled(raw: Counted, reading: Reading, source: Any, *, text: bool) -> Counted:
