@@ -56,8 +56,8 @@ def align(
         >>> align(np.stack([noise, 1 - truth, truth, truth]), 2).names.tolist()
         [[0, 1], [1, 0], [0, 1], [0, 1]]
         >>> soft = np.eye(2)[truth]
-        >>> np.ptp(align(np.stack([soft, (soft + 1) / 3]), 2).reports, axis=0).max().round(9)
-        np.float64(0.0)
+        >>> float(np.ptp(align(np.stack([soft, (soft + 1) / 3]), 2).reports, axis=0).max().round(9))
+        0.0
     """
     given = np.asarray(reports)
     labels = given if given.ndim == 2 else most_likely(given)

@@ -123,7 +123,9 @@ def ascend_reports(
     ``n / 2`` (``h - d`` for the plug-in score, :mod:`jgram.influences`), goes to the optimiser of
     the logits; with plain gradient steps this is exponentiated-gradient ascent. The gradient in the
     logits themselves vanishes at the honest reports, the vertices of the simplex. Finally the lies
-    with the largest logits are told, as many as the budget allows.
+    with the largest logits are told, as many as the budget allows. Where the score of honest
+    reports, or its gradient, is not finite, the class that is never reported or the two that no
+    observation tells apart are named.
 
     Args:
         key: A typed ``jax.random.key``, or one for every start, in one batch: the first starts at
@@ -134,11 +136,6 @@ def ascend_reports(
         budget: Largest share of changed records, in [0, 1].
         optimizer: Any optax optimiser of the logits; ``optax.sgd(0.3)`` by default.
         steps: Gradient steps, static.
-
-    Raises:
-        ValueError: Budget or labels out of range; honest reports whose score or gradient is not
-            finite, naming the class that is never reported or the two that no observation tells
-            apart.
 
     Example:
         >>> x, y = jnp.array([0, 0, 0, 1, 1, 1]), jnp.array([0, 0, 1, 1, 1, 0])
@@ -181,9 +178,6 @@ def flip_greedily(
         x, y, kernel, budget: As in :func:`ascend_reports`.
         flips: Largest number of steps; ``n`` by default.
 
-    Returns:
-        A :class:`ReportAttack` with ``path`` as long as the number of flips.
-
     Example:
         >>> x, y = jnp.array([0, 0, 0, 1, 1, 1]), jnp.array([0, 0, 1, 1, 1, 0])
         >>> flip_greedily(x, y, "delta").reports.tolist()
@@ -212,21 +206,15 @@ def perturb_observations(
 
     A step moves every record by ``2.5 radius / steps`` along its normalised gradient (``l2``) or
     the signs of it (``linf``); the best point on the way is returned. The bandwidth stays that of
-    the given observations. To lower a score, attack its negative.
+    the given observations, floating-point ones. To lower a score, attack its negative.
 
     Args:
-        y: Observations ``[n, ...]``, floating point.
         kernel: A kernel that is differentiable in the observations.
         radius: How far one record may be shifted, in the units of ``y``; at least 0.
         norm: ``"l2"``, the Euclidean length of one record's shift, or ``"linf"``, its largest
             coordinate.
-        score: Any ``score(x_hat, y, kernel, num_classes=d) -> log score`` that is differentiable in
-            ``y``. It is given soft reports ``[n, d]``.
+        score: As in :func:`ascend_reports`, differentiable in ``y``.
         steps: Gradient steps, static.
-
-    Raises:
-        ValueError: Observations without a gradient (integers), an unknown norm, a negative radius,
-            a score or gradient that is not finite.
 
     Example:
         >>> y = jnp.array([[1.0, 0.0], [0.0, 1.0]])

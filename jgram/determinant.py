@@ -196,9 +196,8 @@ def inverse_cholesky(matrix: Float[Array, "d d"]) -> Float[Array, "d d"]:
     """``L^-1`` of a positive definite ``matrix = L L^T``, lower triangular; else not finite.
 
     Example:
-        >>> inverse_cholesky(jnp.array([[4.0, 2.0], [2.0, 5.0]]))
-        Array([[ 0.5 ,  0.  ],
-               [-0.25,  0.5 ]], dtype=float32)
+        >>> inverse_cholesky(jnp.array([[4.0, 2.0], [2.0, 5.0]])).tolist()
+        [[0.5, 0.0], [-0.25, 0.5]]
     """
     d = len(matrix)
     below = jnp.arange(d)

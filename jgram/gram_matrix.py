@@ -186,10 +186,8 @@ def gram(
         ValueError: Shapes or concrete values that do not fit.
 
     Example:
-        >>> from jgram.kernels import RBF
-        >>> gram(jnp.array([0, 1]), jnp.array([0.0, 0.0]), RBF(1.0))
-        Array([[0.25, 0.25],
-               [0.25, 0.25]], dtype=float32)
+        >>> gram(jnp.array([0, 1]), jnp.array([0.0, 0.0]), "rbf").tolist()
+        [[0.25, 0.25], [0.25, 0.25]]
     """
     d = infer_num_classes(x_hat, num_classes)
     observed = observe(kernel, y, block_size=block_size)

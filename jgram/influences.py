@@ -102,9 +102,8 @@ def influence(
 ) -> Float[Array, "n d"]:
     """``h[n, j]``, of :func:`linearise`: ``N/2`` times the derivative of the log score in a share.
 
-    Returns:
-        ``[n, d]``. The weighted mean of ``h`` at the own labels is exactly ``d``. All zero where
-        the log score is ``-inf``.
+    The weighted mean of ``h`` at the own labels is exactly ``d``; all is 0 where the log score is
+    ``-inf``.
 
     Example:
         >>> influence(jnp.array([0, 0, 1, 1]), jnp.array([0, 0, 1, 1]), "delta")[0]
@@ -119,10 +118,8 @@ def contributions(
     """What each record contributes to the log score: ``2 (h[n, x_hat_n] - d)``, of mean zero.
 
     The influence function of the plug-in log score: ``std / sqrt(n)`` of the contributions is its
-    standard error, and the difference of two reports' contributions that of their comparison.
-
-    Args:
-        linearisation: What :func:`linearise` found of the same, unweighted records.
+    standard error, and the difference of two reports' contributions that of their comparison. The
+    records are those that were linearised, unweighted.
 
     Example:
         >>> x_hat = y = jnp.array([0, 0, 0, 0, 1])

@@ -92,9 +92,8 @@ class Delta:
             observations, which is possible only outside ``jit`` and ``vmap``.
 
     Example:
-        >>> Delta(3).features(jnp.array([0, 2]))
-        Array([[1., 0., 0.],
-               [0., 0., 1.]], dtype=float32)
+        >>> Delta(3).features(jnp.array([0, 2])).tolist()
+        [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
     """
 
     num_outcomes: int | None = field(default=None, metadata={"static": True})

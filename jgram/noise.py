@@ -97,9 +97,6 @@ def noise_floor(
             permuted as blocks, so that slow movements of both series are not mistaken for
             agreement.
 
-    Raises:
-        ValueError: Soft reports, or arguments out of range.
-
     Example:
         >>> x_hat = np.repeat([0, 1], 50)
         >>> noise_floor(jax.random.key(0), x_hat, x_hat, "delta", draws=99).p_value

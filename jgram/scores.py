@@ -48,9 +48,6 @@ def plugin_log_score(
         class never reported, two classes that no observation tells apart, fewer features than
         classes.
 
-    Raises:
-        ValueError: Shapes, or values where they are concrete, that do not fit.
-
     Example:
         >>> from jgram.kernels import RBF
         >>> x_hat, y = jnp.array([0, 0, 1, 1]), jnp.array([0.0, 0.1, 1.0, 1.1])

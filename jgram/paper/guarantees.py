@@ -177,10 +177,7 @@ def dist_guarantee(misreport: ArrayLike, other: ArrayLike, distance: ArrayLike) 
     6,714 random pairs from all of ``Q_dom``, ordered by ``1/(4L)``-Hamming, did the determinants
     disagree.
 
-    Args:
-        misreport: ``Q[d, d]`` of the first report.
-        other: Of the second report, on the same truth.
-        distance: Semimetric ``[d, d]``.
+    ``misreport`` is of the first report, ``distance`` a semimetric ``[d, d]``.
 
     Example:
         >>> first, second = [[500, 0], [0, 500]], [[500, 0], [1, 499]]

@@ -78,21 +78,12 @@ def misreport_matrix(
 ) -> Float[np.ndarray, "d d"]:
     """Joint frequencies of truth and report, ``Q[i, j] = (1/N) #{n: x_n = i, x_hat_n = j}``.
 
-    Args:
-        x: True labels ``[n]``, 0-based ints.
-        x_hat: Reported labels ``[n]``.
-        num_classes: ``d``; the largest label of either + 1 by default.
-
-    Returns:
-        ``[d, d]``, summing to one (section 2.2).
-
-    Raises:
-        ValueError: Labels out of range, lengths that differ, no records.
+    Section 2.2; true and reported labels ``[n]`` count from 0, ``num_classes`` is the largest of
+    either + 1 by default. None, and such that are out of range or not as many, are refused.
 
     Example:
-        >>> misreport_matrix([0, 0, 1, 1], [0, 1, 1, 1])
-        array([[0.25, 0.25],
-               [0.  , 0.5 ]])
+        >>> misreport_matrix([0, 0, 1, 1], [0, 1, 1, 1]).tolist()
+        [[0.25, 0.25], [0.0, 0.5]]
     """
     x, x_hat = np.asarray(x), np.asarray(x_hat)
     if x.ndim != 1 or x.shape != x_hat.shape:
@@ -105,16 +96,11 @@ def misreport_matrix(
 
 
 def joint_frequencies(misreport: ArrayLike) -> Float[np.ndarray, "d d"]:
-    """A misreport matrix, checked: integer counts are divided by their total.
-
-    Raises:
-        ValueError: No square matrix, negative or infinite entries, frequencies that do not sum to
-            one.
+    """A misreport matrix, checked: square, finite, at least 0; integer counts over their total.
 
     Example:
-        >>> joint_frequencies([[3, 1], [0, 4]])
-        array([[0.375, 0.125],
-               [0.   , 0.5  ]])
+        >>> joint_frequencies([[3, 1], [0, 4]]).tolist()
+        [[0.375, 0.125], [0.0, 0.5]]
     """
     given = np.asarray(misreport)
     matrix = given.astype(np.float64)
@@ -138,16 +124,11 @@ def reported_given_true(misreport: ArrayLike) -> Float[np.ndarray, "d d"]:
     Of the transposed misreport matrix it is ``Q_{true|reported}``, equation (1): how often a record
     reported ``j`` is truly ``i``.
 
-    Returns:
-        ``[reported, true]``, column-stochastic.
-
-    Raises:
-        ValueError: A label that is never true: the conditional frequency does not exist.
+    Column-stochastic; refused where a label is never true: its frequencies do not exist.
 
     Example:
-        >>> reported_given_true([[3, 1], [0, 4]])
-        array([[0.75, 0.  ],
-               [0.25, 1.  ]])
+        >>> reported_given_true([[3, 1], [0, 4]]).tolist()
+        [[0.75, 0.0], [0.25, 1.0]]
     """
     joint = joint_frequencies(misreport)
     totals = joint.sum(axis=1)
@@ -282,8 +263,7 @@ def exact_match_ordering(
 ) -> Comparison:
     """The first report is the truth and the second is not (section 2.3, Proposition B.1).
 
-    Returns:
-        The shares of misreported records, of which ``tolerance`` counts as none.
+    The distances are shares of misreported records, of which ``tolerance`` counts as none.
 
     Example:
         >>> exact_match_ordering([[4, 0], [0, 4]], [[3, 1], [0, 4]]).dominates
@@ -301,16 +281,13 @@ def blackwell_ordering(
     With an invertible first report there is one candidate,
     ``T = Q'_{reported|true} Q_{reported|true}^{-1}``; its columns sum to one by construction, so
     what remains is its sign. Both reports have to be in ``Q_reg``. A permutation ``T`` does not
-    count (the paper, section 2.3 and Proposition B.2, leaves out the identity alone).
-
-    Returns:
-        :class:`Blackwell` with ``T``, the proof either way.
+    count (the paper, section 2.3 and Proposition B.2, leaves out the identity alone). ``T`` is the
+    proof either way.
 
     Example:
         >>> result = blackwell_ordering([[4, 0], [0, 4]], [[3, 1], [1, 3]])
-        >>> result.dominates, result.garbling
-        (True, array([[0.75, 0.25],
-               [0.25, 0.75]]))
+        >>> result.dominates, result.garbling.tolist()
+        (True, [[0.75, 0.25], [0.25, 0.75]])
     """
     joint, other_joint = _same_truth(misreport, other)
     rows = _invertible_rows(joint, tolerance)
@@ -343,8 +320,7 @@ def dist_ordering(
     (section 2.3, Proposition B.3).
 
     Args:
-        misreport: ``[d, d]``, of the first report.
-        other: Of the second.
+        misreport, other: ``[d, d]``, of the first and of the second report.
         distance: Semimetric ``[d, d]``: symmetric, zero on the diagonal and only there.
         alpha: In (0, 1]; the smaller, the fewer pairs are ordered.
         tolerance: Differences up to this, relative to the largest distance, are ties.

@@ -240,9 +240,8 @@ def corrupt_counts(
     over the last axis is ``counts``.
 
     Example:
-        >>> corrupt_counts(jax.random.key(0), jnp.array([10, 20]), merge_classes(2))
-        Array([[10,  0],
-               [20,  0]], dtype=int32)
+        >>> corrupt_counts(jax.random.key(0), jnp.array([10, 20]), merge_classes(2)).tolist()
+        [[10, 0], [20, 0]]
     """
     transition, counts = _checked(transition), jnp.asarray(counts)
     if counts.ndim == 0 or len(counts) != len(transition):
