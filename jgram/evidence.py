@@ -76,6 +76,7 @@ OBSERVATIONS, OTHERS, GOLD = "observations", "other reports", "gold"
 CHECKED = "checked records"
 BETWEEN = 0.2  # standard deviation of D by what reports share with one another, beyond noise
 LEAST_SEEN = 0.7  # by the other reports, of what observations see
+FOLDED = 4096  # records beyond which those labelled alike are one; below, shapes stay few
 FEWEST_READ = 6  # pairs that both kinds read, for how far they differ
 SAME_NUMBERS = 0.999  # correlation beyond which one report is taken for a copy of another
 FEWEST_REPORTS = 3  # of which one is left where two are judged
@@ -140,7 +141,7 @@ def by_others(
     if labels.ndim == 3:
         return _by_other_numbers(labels, w, groups)
     kept, folded, place = labels, w, slice(None)
-    if groups is None:  # records that all reports label alike are one, that many times
+    if groups is None and n > FOLDED:  # records labelled alike are one, that many times
         first, place = representatives(list(labels), [num_classes] * k)
         kept, folded = labels[:, first], np.bincount(place, w)
     padding = padded_length(len(folded)) - len(folded)
