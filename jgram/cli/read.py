@@ -140,7 +140,13 @@ def read_for_judging(
     about = {"file": str(source.file), "observations": observed.columns, "seed": inference.seed}
     if not (whole or by or order or inference.group or length) and _stays(source, observed, engine):
         about["notes"] = ["records stay in the files, which are read again in every pass"]
-        bound = _bound(source, observed, reports, inference, engine, progress, gold)
+        labels = first_columns(source, reports, observed)[reports[0]]
+        intake = Intake(weights=inference.weight, **_asked(source, observed, labels))
+        held = ExitStack()  # the passes are made when the reports are judged
+        atexit.register(held.close)
+        how: Any = {"map": held.enter_context(_mapped(engine)), "checkpoint": engine.checkpoint}
+        how |= {"gold": gold, "reading": _reading(source, None, observed), "progress": progress}
+        bound = bind_files(source.file, reports, observed.columns, intake, **how)
         return Given(bound, None, None, {"confidence": inference.confidence}, about, {}, _NO_ROWS)
     others = [name for name in (inference.weight, inference.group, gold, *by) if name]
     whole = "--gold" if gold else whole or (None if observed.columns else "no --observation")
@@ -191,24 +197,6 @@ def _stays(source: Input, observed: Observed, engine: Engine) -> bool:
     return any(one.measured for one in first_columns(source, observed.columns, observed).values())
 
 
-def _bound(
-    source: Input,
-    observed: Observed,
-    reports: Sequence[str],
-    inference: Inference,
-    engine: Engine,
-    progress: Callable[[int, int], None],
-    gold: str | None,
-) -> Any:
-    labels = first_columns(source, reports, observed)[reports[0]]
-    intake = Intake(weights=inference.weight, **_asked(source, observed, labels))
-    held = ExitStack()  # the passes are made when the reports are judged
-    atexit.register(held.close)
-    how: Any = {"map": held.enter_context(_mapped(engine)), "checkpoint": engine.checkpoint}
-    how |= {"gold": gold, "reading": _reading(source, None, observed), "progress": progress}
-    return bind_files(source.file, reports, observed.columns, intake, **how)
-
-
 def ranked(given: Given, seed: int, weigh: str = "classes") -> Any:
     """The ranking of what was read."""
     import jax
@@ -251,8 +239,15 @@ def read_records(
         found = _read_counted(source, observed, reports, reading, engine, progress)
         if found is not None:
             return found
+    wanted = reading.names or ()
+    names = tuple(dict.fromkeys([*wanted, *([order] if order else [])]))
+    columns, said = _read_said(source, replace(reading, names=names))
+    if order is not None:
+        places = np.argsort(time_keys(columns[order]), kind="stable")
+        columns = {name: columns[name].take(places) for name in wanted}
     drop = reading.drop and whole != "--gold"  # the library drops records without a label
-    return _read_whole(source, observed, replace(reading, drop=drop), order, others)
+    prepared = prepare(columns, observed, drop=drop, others=others)
+    return prepared._replace(notes=[*said, *prepared.notes])
 
 
 def is_large(source: Path) -> bool:
@@ -344,20 +339,6 @@ def _mapped(engine: Engine) -> Iterator[Callable[..., Any]]:
         ) from None
     with client:
         yield client.map
-
-
-def _read_whole(
-    source: Input, observed: Observed, reading: Reading, order: str | None, others: Sequence[str]
-) -> Prepared:
-    """Records, in the order of a column if one is named."""
-    wanted = reading.names or ()
-    names = tuple(dict.fromkeys([*wanted, *([order] if order else [])]))
-    columns, said = _read_said(source, replace(reading, names=names))
-    if order is not None:
-        places = np.argsort(time_keys(columns[order]), kind="stable")
-        columns = {name: columns[name].take(places) for name in wanted}
-    found = prepare(columns, observed, drop=reading.drop, others=others)
-    return found._replace(notes=[*said, *found.notes])
 
 
 def prepare(
