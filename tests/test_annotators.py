@@ -25,7 +25,6 @@ from jgram.annotators.posterior import (
     cross_fit,
     fit,
     majority,
-    posteriors,
     power,
     tempered,
 )
@@ -96,34 +95,21 @@ def test_posterior_and_cavity_equal_bayes_rule_in_plain_loops():
             np.testing.assert_allclose(found, expected / expected.sum(), atol=1e-5)
 
 
-def test_cavity_is_the_posterior_of_the_item_without_the_answer():
-    matrix, _ = crowd(1, symmetric([0.9, 0.7, 0.6, 0.8], 2), items=15)
-    answers = asked(matrix, 2)
-    model, q, rows, weight = fitted(answers)
-    cavity = np.asarray(cavities(model, q, rows, weight))
-    for r in range(0, len(answers.item), 7):
-        rest = np.arange(len(answers.item)) != r
-        again = posteriors(model, tuple(part[rest] for part in rows), weight)
-        np.testing.assert_allclose(cavity[r], again[answers.item[r]], atol=1e-5)
-
-
 def test_one_iteration_equals_counts_shrunk_toward_the_pool_in_plain_loops():
-    matrix, _ = crowd(2, symmetric([0.9, 0.7, 0.6], 2), items=10)
-    matrix[::3, 1] = -1
-    answers = answers_from_matrix(matrix, num_classes=2)
-    start = np.asarray(majority(answers.item, answers.label, 10, 2), float)
+    matrix, _ = crowd(2, symmetric([0.9, 0.7, 0.6, 0.8], 3), items=12, each=8)
+    answers = answers_from_matrix(matrix, num_classes=3)
+    start = np.asarray(majority(answers.item, answers.label, 12, 3), float)
     model, _, _, _ = fitted(answers, iterations=1)
-    counts = np.zeros((3, 3, 2))
+    counts = np.zeros((4, 4, 3))
     for i, a, o in zip(answers.item, answers.annotator, answers.label, strict=True):
         counts[a, o] += start[i]
     strength = float(model.strength)
-    for a, s in itertools.product(range(3), range(2)):
-        pool = (counts[:, :2, s].sum(axis=0) + 1e-3) / (counts[:, :2, s].sum() + 2e-3)
-        labels = (counts[a, :2, s] + strength * pool) / (counts[a, :2, s].sum() + strength)
+    for a, s in itertools.product(range(4), range(3)):
+        pool = (counts[:, :3, s].sum(axis=0) + 1e-3) / (counts[:, :3, s].sum() + 3e-3)
+        labels = (counts[a, :3, s] + strength * pool) / (counts[a, :3, s].sum() + strength)
         found = np.exp(np.asarray(model.log_channels[a, :, s], float))
-        np.testing.assert_allclose(found[:2] / found[:2].sum(), labels, rtol=1e-4)
+        np.testing.assert_allclose(found[:3] / found[:3].sum(), labels, rtol=1e-4)
         assert found.sum() == pytest.approx(1.0, abs=1e-5)
-    np.testing.assert_allclose(np.exp(model.log_channels[0, 2]), 0.0, atol=1e-9)  # never silent
 
 
 def test_strength_is_the_best_of_the_grid_by_the_marginal_likelihood():
@@ -142,10 +128,11 @@ def test_strength_is_the_best_of_the_grid_by_the_marginal_likelihood():
     assert float(model.strength) == pytest.approx(best, rel=0.5)
 
 
-def test_cross_fitted_items_do_not_see_their_own_fold():
+def test_no_answer_moves_its_own_fold_or_its_own_observation_under_incentive():
     matrix, _ = crowd(4, symmetric([0.9, 0.7, 0.6, 0.8, 0.7], 2), items=40)
-    changed = matrix.copy()
+    changed, one_changed = matrix.copy(), matrix.copy()
     changed[0] = 1 - changed[0]  # item 0 is in fold 0: other items of fold 0 must not notice
+    one_changed[0, 2] = 1 - one_changed[0, 2]
     found = []
     for one in (matrix, changed):
         answers = asked(one, 2)
@@ -156,14 +143,8 @@ def test_cross_fitted_items_do_not_see_their_own_fold():
         found.append(np.asarray(q))
     np.testing.assert_allclose(found[0][5::5], found[1][5::5], atol=1e-6)
     assert np.abs(found[0][1] - found[1][1]).max() > 1e-5
-
-
-def test_own_answer_does_not_move_its_own_observation_under_incentive():
-    matrix, _ = crowd(5, symmetric([0.9, 0.7, 0.6, 0.8, 0.7], 2), items=40)
-    changed = matrix.copy()
-    changed[0, 2] = 1 - changed[0, 2]
-    first, second = (reading.fit_crowd(asked(one, 2), incentive=True) for one in (matrix, changed))
-    np.testing.assert_allclose(first.cavity[2], second.cavity[2], atol=2e-3)
+    crowds = [reading.fit_crowd(asked(x, 2), incentive=True) for x in (matrix, one_changed)]
+    np.testing.assert_allclose(crowds[0].cavity[2], crowds[1].cavity[2], atol=2e-3)
 
 
 def test_silence_tells_one_sided_voters_apart():
@@ -262,29 +243,23 @@ def test_accuracy_and_determinant_find_what_was_planted():
     assert ((kept.low < planted) & (planted < kept.high)).all()
 
 
-def test_answers_of_an_item_are_worth_two_people_at_most():
-    np.testing.assert_allclose(
-        power(np.array([0, 1, 2, 9]), 0.5) * [0, 1, 2, 9], [0, 1, 4 / 3, 1.8]
-    )
-    q = np.array([[0.9, 0.1], [0.5, 0.5]])
-    expected = [[0.3, 0.1], [1.0, 2.0]] / np.array([[0.4], [3.0]])
-    evidence = np.log([[1.0, 1.0], [1.0, 2.0]])
-    np.testing.assert_allclose(
-        tempered(q, np.array([0.5, 0.5]), evidence)[0], [0.75, 0.25], rtol=1e-5
-    )
-    np.testing.assert_allclose(tempered(q, np.array([0.5, 0.5]), evidence), expected, rtol=1e-5)
-
-
 def test_determinant_error_is_the_spread_over_crowds():
-    channels = symmetric([0.9, 0.8, 0.75, 0.7, 0.65, 0.6], 2)
-    values, errors = [], []
+    channels, values, errors = symmetric([0.9, 0.8, 0.75, 0.7, 0.65, 0.6], 2), [], []
     for seed in range(25):
-        one = reading.determinants(
-            reading.fit_crowd(asked(crowd(seed, channels, items=200)[0], 2)), Z
-        )
+        found = reading.fit_crowd(asked(crowd(seed, channels, items=200)[0], 2))
+        one = reading.determinants(found, Z)
         values.append(one.value[3])
         errors.append(one.error[3])
     assert np.std(values) == pytest.approx(np.mean(errors), rel=0.4)
+
+
+def test_answers_of_an_item_are_worth_two_people_at_most():
+    worth = power(np.array([0, 1, 2, 9]), 0.5) * [0, 1, 2, 9]
+    np.testing.assert_allclose(worth, [0, 1, 4 / 3, 1.8])
+    q, prior = np.array([[0.9, 0.1], [0.5, 0.5]]), np.array([0.5, 0.5])
+    expected = [[0.3, 0.1], [1.0, 2.0]] / np.array([[0.4], [3.0]])
+    evidence = np.log([[1.0, 1.0], [1.0, 2.0]])
+    np.testing.assert_allclose(tempered(q, prior, evidence), expected, rtol=1e-5)
 
 
 def test_noise_p_values_have_the_permutation_moments_of_plain_loops():
@@ -310,16 +285,8 @@ def test_alike_annotators_are_told_apart_at_the_stated_level(hard):
         matrix = np.where(fooled & hard, ((truth + 1) % 3)[:, None], matrix)
         found.append(reading.alike(reading.fit_crowd(asked(matrix, 3))))
     assert np.mean(np.array(found) < 0.05) <= 0.12
-    honest = asked(crowd(0, symmetric(np.linspace(0.5, 0.9, 15), 3), 150, 60)[0], 3)
-    assert reading.alike(reading.fit_crowd(honest)) < 0.01
-
-
-def test_unlike_annotators_of_two_answers_an_item_are_told_apart():
-    matrix, _ = crowd(11, symmetric(np.linspace(0.4, 1.0, 10), 3), items=400)
-    rng = np.random.default_rng(0)
-    for i in range(400):
-        matrix[i, rng.permutation(10)[2:]] = -1
-    assert reading.alike(reading.fit_crowd(asked(matrix, 3))) < 0.01
+    honest, _ = crowd(0, symmetric(np.linspace(0.5, 0.9, 15), 3), 150, 60)
+    assert reading.alike(reading.fit_crowd(asked(honest, 3))) < 0.01
 
 
 def test_random_answers_cannot_be_told_from_noise_and_others_can():
@@ -436,14 +403,10 @@ def test_columns_keep_names_and_repeats():
     assert answers.classes == ("yes", "no")
     np.testing.assert_array_equal(answers.item, [0, 0, 1])
     np.testing.assert_array_equal(answers.label, [1, 0, 1])
-
-
-@pytest.mark.parametrize(("repeats", "label"), [("first", "x"), ("last", "z"), ("majority", "y")])
-def test_repeats(repeats, label):
-    columns = ("iiiiik", "aaaaab", "xyyzzx")
-    answers = answers_from_columns(*map(list, columns), repeats=repeats)
-    assert answers.classes[answers.label[0]] == label
-    assert len(answers.item) == 2
+    for repeats, label in (("first", "x"), ("last", "z"), ("majority", "y")):
+        answers = answers_from_columns([*"iiiiik"], [*"aaaaab"], [*"xyyzzx"], repeats=repeats)
+        assert answers.classes[answers.label[0]] == label
+        assert len(answers.item) == 2
 
 
 def test_repeats_are_one_vote_and_a_consistency_that_holds():
@@ -476,9 +439,11 @@ def test_repeats_are_one_vote_and_a_consistency_that_holds():
 
 
 def test_abstentions_are_an_outcome_of_their_own():
-    answers = answers_from_columns([1, 1, 2], ["a", "b", "a"], [-1, 0, 1], abstain=[-1])
-    assert answers.classes == (0, 1)
-    np.testing.assert_array_equal(answers.label, [2, 0, 1])
+    columns = [1, 1, 2, 2], ["a", "b", "a", "b"], [-1, 0, 1, 0]
+    for abstain in ([-1], ["skip", -1]):
+        answers = answers_from_columns(*columns, abstain=abstain)
+        assert answers.classes == (0, 1)
+        np.testing.assert_array_equal(answers.label, [2, 0, 1, 0])
     with pytest.raises(ValueError, match="no label is one"):
         answers_from_columns([1, 1], ["a", "b"], [0, 1], abstain=["skip"])
 
@@ -527,18 +492,9 @@ def test_columns_refused(columns, options, message, unchecked):
 def test_refusals(matrix, options, message, unchecked):
     with pytest.raises(ValueError, match=message):
         rank_annotators(matrix, **options)
-
-
-@pytest.mark.parametrize("names", [["a", "a", "b"], ["a", "b"], 3])
-def test_names_of_a_matrix_are_one_each(names, unchecked):
-    message = refused(answers_from_matrix, np.zeros((2, 3), int), annotators=names)
-    assert message.startswith("annotators: expected 3")
-
-
-def test_abstentions_of_several_types_are_found():
-    columns = ([1, 1, 2, 2], ["a", "b", "a", "b"], [-1, 0, 1, 0])
-    answers = answers_from_columns(*columns, abstain=["skip", -1])
-    np.testing.assert_array_equal(answers.label, [2, 0, 1, 0])
+    for names in (["a", "a", "b"], ["a", "b"], 3):
+        said = refused(answers_from_matrix, np.zeros((2, 3), int), annotators=names)
+        assert said.startswith("annotators: expected 3")
 
 
 def test_a_label_that_may_mean_no_answer_is_asked_about_once():
@@ -616,15 +572,6 @@ def test_x64_gives_the_same():
     np.testing.assert_allclose(first, second, atol=1e-4)
 
 
-def test_inferred_labels_are_rows_for_a_file():
-    matrix, truth = crowd(20, symmetric([0.9, 0.8, 0.7, 0.7, 0.6], 3), items=200)
-    found = infer_labels(matrix)
-    assert (found.probabilities.argmax(axis=1) == truth).mean() > 0.85
-    row = found.records()[0]
-    assert list(row) == ["item", "label", "probability", "answers", "p(0)", "p(1)", "p(2)"]
-    assert row["p(0)"] + row["p(1)"] + row["p(2)"] == pytest.approx(1.0, abs=1e-5)
-
-
 def test_nothing_has_the_size_of_items_times_annotators():
     rng = np.random.default_rng(21)
     items, m, n = 200_000, 5_000, 400_000
@@ -662,7 +609,10 @@ def test_a_public_crowd_is_ranked_better_than_by_agreement(shared_data):
         for a, t in zip(ranking.annotators, true, strict=True)
     ]
     assert np.mean(inside) > 0.85
-    inferred = infer_labels(answers).probabilities.argmax(axis=1)
+    labels = infer_labels(answers)
+    inferred, row = labels.probabilities.argmax(axis=1), labels.records()[0]
+    assert list(row) == ["item", "label", "probability", "answers", "p(0)", "p(1)"]
+    assert row["p(0)"] + row["p(1)"] == pytest.approx(1.0, abs=1e-5)
     ones = np.bincount(columns[0], columns[2] == 1)
     majority_vote = 2 * ones > np.bincount(columns[0])
     assert (inferred == truth).mean() > (majority_vote == truth).mean()

@@ -13,7 +13,6 @@ from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
 
-import jax
 import jsonschema
 import numpy as np
 import pyarrow as pa
@@ -24,7 +23,7 @@ from pyarrow import parquet as pq
 from jgram import kernels, load
 from jgram.cli import main
 from jgram.data import read_columns
-from tests.components import Cosine, Laplacian
+from tests.components import Cosine
 
 ROOT = Path(__file__).parents[1]
 HANDED = ROOT.parent / "shared" / "data"
@@ -53,7 +52,6 @@ def folder(tmp_path_factory):
         "symptom": np.array(["ache", "cough", "well"])[noisy(0.2)],
         "level": np.round(truth + rng.normal(0, 0.3, 240), 4),
         "flat": np.full(240, 5),
-        "huge": np.where(truth == 1, "inf", "1"),
         "gaps": np.where(np.arange(240) % 4 == 0, "", "1"),
         "rain": np.where(truth == 2, 0.0, rng.random(240)).round(3),
         "pay": [f'"{x:,}"' for x in rng.integers(1000, 9999, 240)],
@@ -65,13 +63,9 @@ def folder(tmp_path_factory):
         *(",".join(map(str, row)) for row in zip(*columns.values(), strict=True)),
     ]
     (folder / "visits.csv").write_text("\n".join(lines) + "\n")
-    (folder / "empty.csv").write_text("")
-    (folder / "header.csv").write_text("good,symptom\n")
-    (folder / "twice.csv").write_text("good,good,symptom\na,b,c\n")
     (folder / "few.csv").write_text("good,symptom\na,x\nb,y\nc,z\n")
     rows = ["x;x;1,5", "y;y;3,5", "x;y;1,5", "y;y;3,5"]
     (folder / "comma.csv").write_text("\n".join(["a;b;c", *rows]))
-    (folder / "visits.ods").write_text("good,symptom\n")
     nested = {"label": ["a", "b"] * 5, "struct": [{"x": 1}] * 10}
     nested["map"] = pa.array([[("x", 1)]] * 10, pa.map_(pa.string(), pa.int64()))
     pq.write_table(pa.table(nested), folder / "nested.parquet")
@@ -100,9 +94,20 @@ def test_quiet_says_nothing_but_why_there_is_no_answer(jgram, folder):
     result = jgram(f"{line} --html quiet.html")
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
     assert (folder / "quiet.html").read_text().startswith("<!doctype html>")
-    result = jgram("rank visits.csv --report coin --report dice --observation symptom --quiet")
-    assert (result.exit_code, result.stdout) == (3, "")
-    assert result.stderr == ("jgram: The data cannot tell any of these reports from noise.\n")
+    line = "rank visits.csv --report coin --report dice --observation symptom"
+    said = "The data cannot tell any of these reports from noise."
+    assert jgram(f"{line} --quiet") == (3, "", f"jgram: {said}\n")
+    result = jgram(line)
+    assert result.exit_code == 3
+    assert said in result.stdout
+    assert row_of(result, "coin").split()[1:3] == ["not", "estimable"]
+    result = jgram(f"{line} --json")
+    assert (result.exit_code, result.stderr) == (3, f"jgram: {said}\n")
+    assert strict(result.stdout)["separated"] is False
+    result = jgram("rank visits.csv --report same --report good --observation symptom")
+    assert result.exit_code == 0
+    assert "no score" in result.stdout
+    assert "good is the most reliable; same cannot be told from noise." in result.stdout
 
 
 def strict(text: str):
@@ -147,40 +152,20 @@ def row_of(result, name):
     return next(line for line in result.stdout.splitlines() if line.startswith(f"{name} "))
 
 
-def test_the_json_is_the_result(jgram, folder):
-    import pandas as pd
-
-    from jgram import rank_reports
-    from jgram.data import to_data
-
-    line = "rank visits.csv --report bad --report good --observation symptom --json --seed 3"
-    record = strict(jgram(line).stdout)
-    source = record.pop("source")
-    assert record.pop("schema") == "jgram/ranking/1"
-    assert source["seed"] == 3
-    assert source["observations"] == ["symptom"]
-    table = pd.read_csv(folder / "visits.csv")
-    reports = {name: table[name] for name in ("bad", "good")}
-    found = rank_reports(reports, table["symptom"], key=jax.random.key(3))
-    assert record == to_data(found)
-
-
-@pytest.mark.parametrize("kernel", ["rbf", "linear", ""])
-def test_rank_by_numbers(jgram, kernel):
+@pytest.mark.parametrize(
+    ("kernel", "expected"),
+    [("rbf", "rbf(bandwidth="), ("linear", "linear"), ("", "rbf of 2 views of the table")],
+)
+def test_rank_by_numbers(jgram, kernel, expected):
     line = "rank visits.csv --report bad --report good --observation level --json"
-    if kernel == "linear":
-        line = line.replace("level", "level --observation rain --observation flat")
-    result = jgram(line + (f" --kernel {kernel}" if kernel else ""))
+    line += " --observation rain --observation flat" * (kernel == "linear")
+    result = jgram(line + f" --kernel {kernel}" * bool(kernel))
     record = strict(result.stdout)
     assert result.exit_code == (0 if record["told"] else 3), result.stderr
-    assert [report["name"] for report in record["reports"]] == ["good", "bad"]
-    expected = {"rbf": "rbf(bandwidth=", "linear": "linear", "": "rbf of 2 views of the table"}[
-        kernel
-    ]
-    assert record["reports"][0]["published"]["kernel"].startswith(expected)
-    assert (
-        record["reports"][1]["keeps_interval"][0] < 0.4 < record["reports"][1]["keeps_interval"][1]
-    )
+    good, bad = record["reports"]
+    assert (good["name"], bad["name"]) == ("good", "bad")
+    assert good["published"]["kernel"].startswith(expected)
+    assert bad["keeps_interval"][0] < 0.4 < bad["keeps_interval"][1]
 
 
 def test_bandwidth_and_seed_are_used(jgram):
@@ -192,87 +177,46 @@ def test_bandwidth_and_seed_are_used(jgram):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(("name", "kernel"), [("Cosine", Cosine()), ("laplacian", Laplacian())])
-def test_a_new_kernel_is_one_row_of_the_library(jgram, monkeypatch, name, kernel):
-    rows = MappingProxyType({**kernels.KERNELS, name: kernel})
-    monkeypatch.setattr(kernels, "KERNELS", rows)
+def test_a_new_kernel_is_one_row_of_the_library(jgram, monkeypatch):
+    monkeypatch.setattr(kernels, "KERNELS", MappingProxyType({**kernels.KERNELS, "Cos": Cosine()}))
     line = "score visits.csv --report good --observation level --observation rain --kernel "
-    assert f"kernel {name}" in jgram(line + name).stdout
-    assert f"rbf, {name}, got 'gauss'" in jgram(line + "gauss").stderr
+    assert "kernel Cosine" in jgram(line + "Cos").stdout
+    assert "rbf, Cos, got 'gauss'" in jgram(line + "gauss").stderr
 
 
 def test_score_says_what_the_number_is_worth(jgram):
-    result = jgram("score visits.csv --report good --observation symptom")
+    line = "score visits.csv --report good --observation symptom"
+    result = jgram(line)
     assert result.exit_code == 0
     for words in (
-        "published log",
-        "normalised score 0.",
-        "records of each class: [well] ",
-        "the observations show 2.0 ",
-        "of the 2 ways in which the classes differ; p of noise ",
-    ):
+        "published log", "normalised score 0.", "records of each class: [well] ",
+        "the observations show 2.0 ", "of the 2 ways in which the classes differ; p of noise ",
+    ):  # fmt: skip
         assert words in result.stdout
-    record = strict(jgram("score visits.csv --report good --observation symptom --json").stdout)
+    record = strict(jgram(f"{line} --json").stdout)
     assert record["gram_rank"] == record["num_classes"] == 3
     assert set(record["class_counts"]) == {"cold", "flu", "[well]"}
-
-
-# A mixed table ------------------------------------------------------------------------------
-
-
-@pytest.mark.thorough
-def test_a_mixed_table_with_missing_answers_and_no_option_ranks_by_the_true_errors(jgram, folder):
-    rng = np.random.default_rng(11)
-    n, errors = 240, {"third": 0.5, "first": 0.0, "second": 0.25}
-    truth = rng.integers(0, 3, n)
-    columns = {
-        name: np.where(
-            rng.random(n) < 0.1,
-            "",
-            np.where(rng.random(n) < share, rng.integers(0, 3, n), truth).astype(str),
-        )
-        for name, share in errors.items()
-    }
-    columns |= {
-        "age": np.where(rng.random(n) < 0.1, "", (40 + 12 * truth + rng.normal(0, 9, n)).round()),
-        "income": np.exp(8 + rng.normal(0, 2, n)).round(2),  # huge, and says nothing
-        "sex": np.array(["f", "m"])[rng.integers(0, 2, n)],
-        "city": np.where(rng.random(n) < 0.4, "rome", np.array(["rome", "oslo", "bern"])[truth]),
-        "smokes": np.where(truth == 2, rng.random(n) < 0.7, rng.random(n) < 0.2),
-    }
-    lines = [columns, *zip(*columns.values(), strict=True)]
-    (folder / "mixed.csv").write_text("\n".join(",".join(map(str, line)) for line in lines))
-    reports = " ".join(f"--report {name}" for name in errors)
-    observations = " ".join(f"--observation {name}" for name in list(columns)[3:])
-    result = jgram(f"rank mixed.csv {reports} {observations} --json")
-    assert result.exit_code == 0, result.stderr
-    record = strict(result.stdout)
-    assert [report["name"] for report in record["reports"]] == sorted(errors, key=errors.get)
-    assert record["most_reliable"] == ["first"]
-    words = "observations: 5 columns (2 numbers, 3 categories), by rank"
-    assert record["observations"].startswith(words)
-    assert [f["name"] for f in record["findings"]].count("missing labels") == 3
-    asked = f"rank mixed.csv {reports} {observations} --kind age=category --scale standard --json"
-    assert "(1 number, 4 categories), standardised" in strict(jgram(asked).stdout)["observations"]
+    assert "rare class" in jgram("score few.csv --report good --observation symptom").stdout
 
 
 # Options ------------------------------------------------------------------------------------
 
-HOLES = "rank visits.csv --report holes --report bad --observation symptom"
+HOLES = "rank visits.csv --report holes --report bad --observation symptom --missing"
 
 
 @pytest.mark.thorough
 def test_missing_labels_are_kept_dropped_or_refused(jgram):
-    kept = strict(jgram(f"{HOLES} --json").stdout)
+    kept, dropped = (strict(jgram(f"{HOLES} {how} --json").stdout) for how in ("keep", "drop"))
     assert kept["source"]["notes"] == []
-    amounts = {report["name"]: report["published"]["num_records"] for report in kept["reports"]}
-    assert amounts == {"holes": 216, "bad": 240}
-    assert kept["pairs"][0]["num_records"] == 216
-    dropped = strict(jgram(f"{HOLES} --missing drop --json").stdout)
     assert dropped["source"]["notes"] == ["dropped 24 of 240 records that lack a value"]
-    assert {report["published"]["num_records"] for report in dropped["reports"]} == {216}
+    amounts = [
+        {report["name"]: report["published"]["num_records"] for report in found["reports"]}
+        for found in (kept, dropped)
+    ]
+    assert amounts == [{"holes": 216, "bad": 240}, {"holes": 216, "bad": 216}]
+    assert kept["pairs"][0]["num_records"] == 216
     assert kept["pairs"][0]["retention"] == pytest.approx(dropped["pairs"][0]["retention"])
-    refused = jgram(f"{HOLES} --missing raise")
+    refused = jgram(f"{HOLES} raise")
     assert refused.exit_code == 2
     assert "24 of 240 labels missing" in refused.stderr
 
@@ -320,47 +264,35 @@ def test_order_finds_a_block_length_of_its_own(jgram, folder):
 
 
 @pytest.mark.thorough
-def test_bins_and_their_edges_are_told(jgram):
-    line = "score visits.csv --report good --observation level"
-    result = jgram(f"{line} --observation-bins 4")
-    assert "level: 4 bins, cut at" in result.stdout
-    assert "kernel delta(num_outcomes=4)" in result.stdout
-    level = np.loadtxt("visits.csv", delimiter=",", skiprows=1, usecols=6)
-    edges = ", ".join(f"{edge:g}" for edge in np.quantile(level, [0.25, 0.5, 0.75]))
-    assert f"cut at {edges}\n" in result.stdout
-    result = jgram("score visits.csv --report level --observation rain --bins 3 --kernel rbf")
-    assert "level: 3 bins" in result.stdout
-    assert "rain: " not in result.stdout
+def test_numbers_are_read_binned_and_differenced_as_is_told(jgram, folder):
+    line = "score visits.csv --report good --observation"
+    table = np.genfromtxt(folder / "visits.csv", delimiter=",", names=True)
+    edges = ", ".join(f"{edge:g}" for edge in np.quantile(table["level"], [0.25, 0.5, 0.75]))
+    comma = "rank comma.csv --report a --report b --observation c --observation-bins 2"
+    for asked, words in (
+        (f"{line} level --observation-bins 4", f"level: 4 bins, cut at {edges}\n"),
+        (f"{line} level --observation-bins 4", "kernel delta(num_outcomes=4)"),
+        ("score visits.csv --report level --observation rain --bins 3 --kernel rbf", "l: 3 bins"),
+        (f"{line} level --observation flat --difference", "239 records"),
+        (f"{line} level --observation flat", "flat is left out: it holds nothing but 5"),
+        (f"{line} pay", "; read pay '"),
+        (f"{line} pay --kernel rbf --thousands ,", "240 records"),
+        (comma, "c: 2 bins, cut at 2.5\n"),
+        (f"{comma} --decimal ,", "c: 2 bins, cut at 2.5\n"),
+    ):
+        assert words in jgram(asked).stdout, asked
 
 
-def test_changes_lose_one_record(jgram):
-    result = jgram("score visits.csv --report good --observation level --difference --json")
-    assert strict(result.stdout)["num_records"] == 239
-
-
-@pytest.mark.thorough
-def test_numbers_are_read_as_they_are_written_and_with_the_option(jgram):
-    assert "; read pay '" in jgram("score visits.csv --report good --observation pay").stdout
-    result = jgram("score visits.csv --report good --observation pay --kernel rbf --thousands ,")
-    assert result.exit_code == 0, result.stderr
-    line = "rank comma.csv --report a --report b --observation c --observation-bins 2"
-    assert "c: 2 bins, cut at 2.5\n" in jgram(line).stdout
-    assert "c: 2 bins, cut at 2.5\n" in jgram(f"{line} --decimal ,").stdout
-
-
-@pytest.mark.parametrize("suffix", ["png", "svg"])
-def test_plots_are_written(jgram, folder, suffix):
-    reports = "--report bad --report good --report same"
-    result = jgram(f"rank visits.csv {reports} --observation symptom --plot ranking.{suffix}")
-    assert f"written: ranking.{suffix}" in result.stdout
-    start = (folder / f"ranking.{suffix}").read_bytes()[:60]
-    assert start.startswith({"png": b"\x89PNG", "svg": b"<?xml"}[suffix])
-
-
-def test_a_score_is_plotted_too(jgram, folder):
-    result = jgram("score visits.csv --report good --observation symptom --plot one.pdf")
-    assert result.exit_code == 0
-    assert (folder / "one.pdf").read_bytes().startswith(b"%PDF")
+@pytest.mark.parametrize(
+    ("suffix", "start"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")]
+)
+def test_plots_are_written(jgram, folder, suffix, start):
+    line = "score visits.csv --report good --observation symptom"
+    if suffix != "pdf":
+        line = f"rank {line[6:]} --report bad --report same"
+    result = jgram(f"{line} --plot it.{suffix}")
+    assert f"written: it.{suffix}" in result.stdout
+    assert (folder / f"it.{suffix}").read_bytes().startswith(start)
 
 
 def test_annotators_are_ranked_by_their_peers(jgram, folder):
@@ -470,29 +402,13 @@ def test_encode_refuses(embedded, options, message):
 # The data cannot tell -----------------------------------------------------------------------
 
 
-def test_ranking_what_cannot_be_told_apart_exits_3(jgram):
-    line = "rank visits.csv --report coin --report dice --observation symptom"
-    result = jgram(line)
-    assert result.exit_code == 3
-    assert "The data cannot tell any of these reports from noise." in result.stdout
-    assert row_of(result, "coin").split()[1:3] == ["not", "estimable"]
-    result = jgram(f"{line} --json")
-    assert result.exit_code == 3
-    record = strict(result.stdout)
-    assert record["separated"] is False
-    assert result.stderr == f"jgram: {record['conclusion']}\n"
-
-
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
         ("score images.npz --report labels --observation embedding --kernel linear", "8 features"),
         ("score visits.csv --report good --observation flat --kernel delta", "1 distinct outcome"),
-        (
-            "score visits.csv --report good --observation symptom --classes cold,flu,[well],pox",
-            "pox",
-        ),
+        ("score visits.csv --report good --observation symptom --classes cold,[well],flu,pox", "p"),
         ("score visits.csv --report same --observation symptom --classes cold,flu", "cold"),
     ],
 )
@@ -504,14 +420,6 @@ def test_no_score_has_a_reason_and_exits_3(jgram, line, reason):
     assert reason in strict(jgram(f"{line} --json").stdout)["reason"]
 
 
-def test_a_constant_report_ranks_last_with_its_reason(jgram):
-    result = jgram("rank visits.csv --report same --report good --observation symptom")
-    assert result.exit_code == 0
-    assert "no score" in result.stdout
-    assert "same cannot be told from noise" in result.stdout
-    assert "good is the most reliable; same cannot be told from noise." in result.stdout
-
-
 def test_what_would_decide_a_pair_is_said(jgram):
     result = jgram("rank visits.csv --report flipped --report good --observation level")
     assert result.exit_code == 3
@@ -520,62 +428,28 @@ def test_what_would_decide_a_pair_is_said(jgram):
     assert re.search(words, result.stdout)
 
 
-def test_constant_observations_are_warned_of(jgram):
-    result = jgram("score visits.csv --report good --observation level --observation flat")
-    assert "flat is left out: it holds nothing but 5" in result.stdout
-
-
-def test_fewer_records_than_useful_are_warned_of(jgram):
-    result = jgram("score few.csv --report good --observation symptom")
-    assert "rare class" in result.stdout
-
-
 # Refusals -----------------------------------------------------------------------------------
 
 SCORE = "score visits.csv --report good --observation symptom"
 REFUSALS = {
-    "score visits.csv --report gud --observation symptom": "did you mean 'good'?",
-    "score visits.csv --report good --observation zzz": "it has good, bad, coin",
     "score visits.csv --report good --observation good": "distinct columns",
     "rank visits.csv --report good --report good --observation symptom": "distinct columns",
     "rank visits.csv --report good --observation symptom": "two or more",
     "score visits.csv --report good --report bad --observation symptom": "one --report",
     "score visits.csv --report good": "--observation",
     "score nothing.csv --report good --observation symptom": "nothing.csv: No such file",
-    "score empty.csv --report good --observation symptom": "empty.csv: expected a header",
-    "score header.csv --report good --observation symptom": "at least one record",
-    "score twice.csv --report good --observation symptom": "names columns 1 and 2",
-    "score visits.ods --report good --observation symptom": ".parquet or .npz",
     f"{SCORE} --kernel gauss": "pseudo-posterior",
     f"{SCORE} --kernel rbf": "symptom: expected numbers",
-    f"{SCORE} --kernel pseudo-posterior": "symptom: expected numbers",
-    "score visits.csv --report good --observation flat --kernel pseudo-posterior": "sum to 1",
-    "score visits.csv --report good --observation level --observation symptom --kernel rbf": (
-        "symptom: expected numbers"
-    ),
-    "score visits.csv --report holes --observation symptom --missing raise": "24 of 240 labels",
-    "score visits.csv --report good --observation flat": "nothing but 5",
-    f"{SCORE} --missing keeep": "keep",
-    f"{SCORE} --scale log": "standard",
     f"{SCORE} --kind symptom=words": "=category",
     f"{SCORE} --kind symptm=ignore": "did you mean 'symptom'?",
-    f"{SCORE} --kernel delta --scale none": "without kernel=",
-    f"{SCORE} --weight level": "at least 0",
     f"{SCORE} --weight nothing": "expected a column 'nothing'",
-    f"{SCORE} --group same": "two groups or more",
     f"{SCORE} --order level --block-length 200": "half of the records",
     "score visits.csv --report level --observation symptom --report-kind categories": "--bins 4",
-    "score visits.csv --report good --observation huge": "inf in row",
-    "score visits.csv --report good --observation rain --bins 8": "rain: 8 bins asked for",
     f"{SCORE} --bins 4": "--bins: expected a numeric column",
     f"{SCORE} --bins x": "--bins",
     "score visits.csv --report holes --observation level --missing drop --difference": "24 records",
     f"{SCORE} --kernel delta --bandwidth 2": "--bandwidth: expected the rbf kernel",
-    "score visits.csv --report good --observation level --bandwidth -1": "positive",
     f"{SCORE} --classes cold,flue,[well]": "did you mean 'flue'?",
-    "score images.npz --report labels --observation embedding --classes a,b": "whole numbers",
-    "score images.npz --report embedding --observation labels": "embedding",
-    f"{SCORE} --confidence 1.5": "confidence",
     f"{SCORE} --block-length 0": "block-length",
     f"{SCORE} --block-length 12": "--order",
     f"{SCORE} --order when": "expected a column 'when'",
@@ -585,15 +459,12 @@ REFUSALS = {
     f"{SCORE} --seed {10**30}": "--seed",
     f"{SCORE} --seed -1": "--seed",
     "score nested.parquet --report label --observation struct": "struct: expected one value",
-    "score nested.parquet --report struct --observation label": "struct: expected one value",
-    "score nested.parquet --report label --observation map": "map: expected one value",
     "issues visits.csv --report good --observation level --out nowhere/a.csv": "no folder nowhere",
     "encode photos --checkpoint run --out nowhere/a.npz": "no folder nowhere",
     f"{SCORE} --separator ab": "separator",
     f"{SCORE} --colour": "--colour",
     "issues visits.csv --report good --observation level --out issues.xls": ".csv or .json",
     "annotators answers.csv": "expected a column 'annotator'",
-    "annotators answers.csv --annotator who --by fame": "accuracy",
     "annotators answers.csv --annotator who --classes no": "'yes' in row",
     "annotators matrix.npz --answers answers --classes no,yes": "--classes",
     "annotators visits.csv --item good --annotator bad --label coin": "one answer an annotator",
@@ -614,7 +485,7 @@ def test_refusals_are_one_line_with_exit_code_2(jgram, line):
     assert REFUSALS[line] in result.stderr
 
 
-@pytest.mark.parametrize("form", ["", "%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y %H:%M"])
+@pytest.mark.parametrize("form", ["", "%d.%m.%Y"])
 def test_records_are_put_in_the_order_of_a_column(jgram, folder, form):
     lines = (folder / "visits.csv").read_text().splitlines()
     days = (date(2008, 1, 1) + timedelta(31 * i) for i in range(len(lines)))
@@ -645,13 +516,6 @@ def test_errors_of_the_library_itself_are_not_hidden(jgram, monkeypatch):
 
 
 # Help, demo, processes ----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("command", ["score", "rank", "issues", "annotators", "encode", "demo"])
-def test_help_has_an_example(jgram, command):
-    result = jgram(f"{command} --help")
-    assert result.exit_code == 0
-    assert f"jgram {command}" in result.stdout.split("Example")[1]
 
 
 @pytest.fixture
@@ -818,17 +682,10 @@ def test_image_features_give_a_full_rank_score(jgram):
     assert np.isfinite(record["log_score"])
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code"),
-    [
-        (["score", "few.csv", "--report", "god", "--observation", "symptom"], 2),
-        (["score", "visits.csv", "--report", "good", "--observation", "flat",
-          "--kernel", "delta"], 3),
-    ],
-)  # fmt: skip
-def test_exit_codes_of_the_process(folder, arguments, code):
-    done = run_python(["-m", "jgram", *arguments], folder)
-    assert done.returncode == code
+def test_exit_code_of_the_process(folder):
+    line = "score visits.csv --report good --observation flat --kernel delta"
+    done = run_python(["-m", "jgram", *line.split()], folder)
+    assert done.returncode == 3
     assert "Traceback" not in done.stderr
 
 

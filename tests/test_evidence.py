@@ -30,7 +30,7 @@ def with_gold(x, rows):
 def test_a_pair_through_the_only_other_report_is_a_pair_through_its_labels(monkeypatch):
     """One report is left of three: any one-to-one function of its labels gives the same, but for
     the ridge of the scorer; records that are labelled alike count as one, or each."""
-    _, reports = panel(0, 300, (0.1, 0.2, 0.3))
+    _, reports = panel(0, shares=(0.1, 0.2, 0.3))
     labels = np.stack([*reports.values()])
     found, posteriors = by_others(labels, 3)
     with float64():
@@ -74,7 +74,7 @@ def test_a_join_is_the_mean_by_precision_and_contradictions_are_named():
 
 @pytest.mark.thorough
 def test_reports_without_observations_are_ranked_by_one_another():
-    x, reports = panel(3, 1000)
+    x, reports = panel(3)
     found = rank_reports(reports)
     assert [one.name for one in found.reports] == ["r0", "r1", "r2", "r3"]
     assert found.most_reliable == ("r0",)
@@ -82,7 +82,7 @@ def test_reports_without_observations_are_ranked_by_one_another():
     keeps = [one.keeps for one in found.reports]
     np.testing.assert_allclose(keeps, np.array([0.9, 0.8, 0.7, 0.6]) / 0.9, atol=0.08)
     folded = rank_reports({name: np.tile(part, 2) for name, part in reports.items()},
-                          weights=np.repeat([1, 0], 1000))  # fmt: skip
+                          weights=np.repeat([1, 0], 600))  # fmt: skip
     assert folded.conclusion == found.conclusion
     assert "expected 3 reports" in refused(rank_reports, {"a": x, "b": reports["r0"]})
     assert "expected y=" in refused(rank_reports, reports, None, "rbf")
@@ -90,7 +90,7 @@ def test_reports_without_observations_are_ranked_by_one_another():
 
 @pytest.mark.thorough
 def test_copies_do_not_speak_for_each_other():
-    reports = panel(4, 1000)[1]
+    reports = panel(4)[1]
     poor = reports["r3"]
     found = rank_reports({"good": reports["r0"], "poor": poor, "copy": poor, "other": poor.copy()})
     assert found.most_reliable != ("poor",)
@@ -100,8 +100,8 @@ def test_copies_do_not_speak_for_each_other():
 @pytest.mark.thorough
 def test_a_garbled_copy_of_one_report_does_not_decide_between_two_equal_ones():
     rng = np.random.default_rng(0)
-    x = rng.integers(0, 3, 300)
-    y = 2.0 * np.eye(3)[x] + rng.normal(size=(300, 3))
+    x = rng.integers(0, 3, 600)
+    y = 2.0 * np.eye(3)[x] + rng.normal(size=(600, 3))
     reports = {name: flipped(rng, x, 0.2, 3) for name in "ab"}
     found = rank_reports({**reports, "c": flipped(rng, reports["b"], 0.25, 3)}, y)
     (pair,) = (pair for pair in found.pairs if {pair.better, pair.worse} == {"a", "b"})
@@ -170,11 +170,11 @@ def test_gold_judges_soft_reports_alone_and_beside_observations():
 
 @pytest.mark.thorough
 def test_the_numbers_say_the_order_that_the_words_say():
-    for seed in range(8):
+    for seed in range(6):
         rng = np.random.default_rng(seed)
-        x, reports = panel(seed, 150, rng.uniform(0.1, 0.7, 4))
+        x, reports = panel(seed, shares=rng.uniform(0.1, 0.7, 4))
         y = around(rng, x, rng.uniform(0.5, 2.5))
-        gold = with_gold(x, rng.permutation(150)[:20])
+        gold = with_gold(x, rng.permutation(600)[:20])
         for evidence in ({"y": y}, {}, {"gold": gold}, {"y": y, "gold": gold}):
             found = rank_reports(reports, classes=[0, 1, 2], **evidence)
             best = found.most_reliable
@@ -279,8 +279,8 @@ def test_checked_records_settle_what_another_kind_contradicts():
 
 
 def test_reports_that_others_tell_from_noise_are_not_noise():
-    reports = panel(7, 400, (0.1, 0.2, 0.3, 1.0))[1]
-    y = np.random.default_rng(0).normal(size=(400, 2))  # says nothing
+    reports = panel(7, shares=(0.1, 0.2, 0.3, 1.0))[1]
+    y = np.random.default_rng(0).normal(size=(600, 2))  # says nothing
     found = rank_reports(reports, y)
     assert found.inside_noise == ("r3",)
     assert max(one.published.noise_p_value for one in found.reports) > 0.05

@@ -1,15 +1,11 @@
 """Records that stay in files, against all records in memory."""
 
-import json
-
 import jax
 import numpy as np
-import pandas as pd
 import pytest
 
 import jgram
 from jgram import binding
-from jgram.cli import main
 from jgram.comparisons import records_needed, sign_test
 from jgram.contrasts import noise_tests_of, pair_payoffs, payoffs_alone, products
 from jgram.kernels import RandomFeatures
@@ -106,66 +102,6 @@ def test_a_sample_has_the_moments_of_all_records():
     assert some.drawn == len(drawn) / N
 
 
-@pytest.fixture
-def folder(tmp_path):
-    reports, y = records(n=900)
-    table = pd.DataFrame(dict(zip("abc", np.array(["x", "y", "z"])[reports], strict=True)))
-    table["u"], table["v"] = y.T.round(3)
-    table["ward"] = np.array(["p", "q", None], object)[np.arange(900) % 3]
-    table.loc[::7, "b"] = None
-    table["gold"] = np.where(np.arange(900) % 9 == 0, table["a"], None)
-    table["w"] = np.arange(900) % 2 + 1
-    (tmp_path / "many").mkdir()
-    for number, part in enumerate(np.split(np.arange(900), [250, 700])):
-        table.iloc[part].to_csv(tmp_path / "many" / f"{number}.csv", index=False)
-    return tmp_path, table
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize(
-    "options", ["", "--gold gold --weight w", "--missing drop", "--scale standard"]
-)
-def test_a_folder_of_numbers_is_ranked_as_in_memory(folder, options, monkeypatch, capsys):
-    path, table = folder
-    monkeypatch.setattr(binding, "EXACT_RECORDS", 100)  # random features in memory, too
-    monkeypatch.setattr(jgram.report, "MOST_FEATURES", 1024)
-    asked = ["--report", "a", "--report", "b", "--report", "c", "--observation", "u",
-             "--observation", "v", "--observation", "ward", *options.split(), "--json"]  # fmt: skip
-    table.to_csv(path / "one.csv", index=False)
-    known = run(capsys, "rank", path / "one.csv", *asked)
-    for _ in range(2):  # the second time from what was kept
-        found = run(capsys, "rank", path / "many", *asked, "--checkpoint", path / "kept")
-        assert len(list((path / "kept").iterdir())) == 9
-        alike(found["pairs"], known["pairs"])
-        alike(found["reports"], known["reports"])
-        assert (found["num_records"], found["observations"]) == (
-            known["num_records"], known["observations"],
-        )  # fmt: skip
-
-
-def run(capsys, *arguments):
-    with pytest.raises(SystemExit) as ended:
-        main([*map(str, arguments)])
-    printed = capsys.readouterr()
-    assert ended.value.code in (0, 3), printed.err  # 3: gold speaks against the observations
-    return json.loads(printed.out)
-
-
-def alike(found, known):
-    """Nested records of the same numbers, to single precision."""
-    if isinstance(known, dict):
-        for key in known:
-            alike(found[key], known[key])
-    elif isinstance(known, list):
-        assert len(found) == len(known)
-        for one, other in zip(found, known, strict=True):
-            alike(one, other)
-    else:
-        assert found == (
-            pytest.approx(known, rel=2e-3, abs=1e-4) if type(known) is float else known
-        )
-
-
 def test_a_binding_is_judged_as_what_it_is_made_of():
     reports, y = records(n=300)
     named = dict(zip("abc", reports, strict=True))
@@ -174,17 +110,3 @@ def test_a_binding_is_judged_as_what_it_is_made_of():
         (binding.bind(named, None), jgram.rank_reports(named)),
     ):
         assert jgram.rank_reports(bound) == known
-
-
-def test_what_cannot_be_streamed_is_refused(folder, monkeypatch):
-    path, table = folder
-    with pytest.raises(ValueError, match="no groups="):
-        jgram.bind_files(path / "many", ["a", "b"], ["u"], jgram.Intake(block_length=3))
-    with pytest.raises(ValueError, match="no y="):
-        jgram.score(jgram.bind_files(path / "many", ["a"], ["u"]), table["u"])
-    monkeypatch.setattr(binding, "DRAWN", 90)
-    table["u"] = table["u"].astype(str)
-    table.loc[890, "u"] = "high"
-    table.iloc[700:].to_csv(path / "many" / "2.csv", index=False)
-    with pytest.raises(ValueError, match=r"2\.csv: u: expected numbers, got 'high' in row 192"):
-        jgram.bind_files(path / "many", ["a", "b"], ["u"])
