@@ -1,6 +1,5 @@
 """Attacks: right gradients, exact flips, budgets kept, and what the theory says of policies."""
 
-import itertools
 import re
 import subprocess
 import sys
@@ -52,17 +51,6 @@ def all_flips(matrix, labels):
     return table
 
 
-def best_reports(matrix, labels, num_changes):
-    """Exhaustive search over all reports that differ in at most ``num_changes`` records."""
-    best = score_of(matrix, labels)
-    for records in itertools.combinations(range(len(labels)), num_changes):
-        for targets in itertools.product(range(D), repeat=num_changes):
-            changed = labels.copy()
-            changed[list(records)] = targets
-            best = max(best, score_of(matrix, changed))
-    return best
-
-
 # Gradients of soft reports ------------------------------------------------------------------
 
 SOFT = {
@@ -84,10 +72,9 @@ def test_gradient_is_the_slope_along_feasible_directions(name):
         near, middle, end = (np.asarray(score(soft + s * way)) for s in (0.0, far, 2 * far))
         slope = (4 * middle - 3 * near - end) / (2 * far)  # of second order, from one side
         exact = np.asarray(jax.grad(lambda soft: score(soft).sum())(jnp.asarray(soft)))
-        h = np.stack([jgram.influence(one, y, kernel) for one in soft])
+
     np.testing.assert_allclose(np.sum(exact * way, axis=(1, 2)), slope, rtol=1e-5)
     scale = np.abs(exact).max(axis=(1, 2))
-    assert (np.abs(exact - (2 * h / N - 2 * D / N)).max(axis=(1, 2)) < 1e-8 * scale).all()
     kernel, y, _ = KERNELS[name]
     single = jax.vmap(jax.grad(lambda soft: jgram.plugin_log_score(soft, y, kernel)))
     found = single(jnp.asarray(soft, jnp.float32))
@@ -138,19 +125,6 @@ def test_budget_bounds_the_share_of_changed_records(attack, budget):
     assert (found.gain > 0.1) == (budget > 0)
     if attack is ascend_reports:  # soft reports keep to the budget too
         assert found.path.max() < found.log_score + 0.05
-
-
-def test_ascent_and_flips_are_near_the_best_of_all_reports():
-    name = "rbf"
-    kernel, y, _ = KERNELS[name]
-    x, y, matrix = X_HAT[:12], y[:12], kernel_matrix(name)[:12, :12]
-    most = best_reports(matrix, x, 2) - score_of(matrix, x)
-    assert most > 0.2
-    kernel = jgram.kernels.resolve(kernel, y)
-    greedy = flip_greedily(x, y, kernel, budget=2 / 12)
-    soft = ascend_reports(KEY, x, y, kernel, budget=2 / 12)
-    for found in (greedy, soft):
-        assert 0.8 * most <= found.gain <= most + 1e-4
 
 
 def test_ascent_takes_any_optimiser_and_starts_near_the_honest_reports():
@@ -287,43 +261,34 @@ def test_bad_input_is_one_clear_error(call, words, unchecked):
     assert re.search(words, refused(call))
 
 
-def test_starts_without_a_score_name_the_class_that_vanished():
-    vanished = np.where(X_HAT == 1, 0, X_HAT)
-    for attack in (
-        lambda: ascend_reports(KEY, vanished, NUMBERS, jgram.RBF(3.0)),
-        lambda: flip_greedily(vanished, NUMBERS, jgram.RBF(3.0)),
-        lambda: perturb_observations(vanished, NUMBERS, jgram.RBF(3.0), radius=0.1),
-    ):
-        with pytest.raises(ValueError, match=r"got -inf: class 1 is never reported"):
-            attack()
+def test_starts_without_a_score_or_a_slope_say_why():
+    vanished, rbf = np.where(X_HAT == 1, 0, X_HAT), jgram.RBF(3.0)
+    x = np.arange(N) % 4
+    merged = np.where(x == 3, 1, x)  # 1 and 3 look alike
+    merged[0] = 3  # as many outcomes as classes
+    merged[4:8] = merged[0:4]
 
-
-def test_starts_without_a_score_name_the_merged_classes():
-    x = np.arange(40) % 4
-    y = np.where(np.arange(40) % 4 == 3, 1, np.arange(40) % 4)  # 1 and 3 look alike
-    y[0] = 3  # as many outcomes as classes
-    y[4:8] = y[0:4]
-    with pytest.raises(ValueError, match="tells classes 1 and 3 apart"):
-        flip_greedily(x, y, jgram.delta)
-    with pytest.raises(ValueError, match="tells classes 1 and 3 apart"):
-        ascend_reports(KEY, x, y, jgram.delta)
-
-
-def test_a_score_of_its_own_that_is_not_finite_is_not_blamed_on_the_classes():
     def nothing(x_hat, y, kernel, *, num_classes):
         return jnp.log(0.0 * jnp.sum(x_hat))
 
-    with pytest.raises(ValueError, match="it is the score that has none"):
-        ascend_reports(KEY, X_HAT, NUMBERS, jgram.RBF(3.0), score=nothing)
-
-
-def test_scores_without_a_finite_gradient_are_refused():
     def edge(x_hat, y, kernel, *, num_classes):
         return jgram.plugin_log_score(x_hat, y, kernel) + jnp.sum(jnp.sqrt(x_hat[7, 0]))
 
-    assert X_HAT[7] == 1
-    with pytest.raises(ValueError, match=r"finite gradient, got .*inf.* at record 7, of class 1"):
-        ascend_reports(KEY, X_HAT, NUMBERS, jgram.RBF(3.0), score=edge)
+    gone = r"got -inf: class 1 is never reported"
+    alike = "tells classes 1 and 3 apart"
+    slope = r"finite gradient, got .*inf.* at record 7, of class 1"
+    for words, attack, *start in (
+        (gone, partial(ascend_reports, KEY), vanished, NUMBERS, rbf),
+        (gone, flip_greedily, vanished, NUMBERS, rbf),
+        (gone, partial(perturb_observations, radius=0.1), vanished, NUMBERS, rbf),
+        (alike, flip_greedily, x, merged, jgram.delta),
+        (alike, partial(ascend_reports, KEY), x, merged, jgram.delta),
+        ("it is the score that has none", partial(ascend_reports, KEY, score=nothing), X_HAT,
+         NUMBERS, rbf),
+        (slope, partial(ascend_reports, KEY, score=edge), X_HAT, NUMBERS, rbf),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=words):
+            attack(*start)
 
 
 def test_optax_is_loaded_by_the_first_ascent_only():

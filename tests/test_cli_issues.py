@@ -137,14 +137,7 @@ def test_json_has_the_record_the_classes_and_the_rows_of_the_file(jgram, folder)
     assert len(found.wrong) == ROWS
 
 
-def test_rows_are_those_of_the_file_after_dropping(jgram):
-    result = jgram(f"{LINE} --observation gaps --kind gaps=category --missing drop --json")
-    record = json.loads(result.stdout)
-    assert record["num_records"] == sum(i % 4 > 0 and i not in UNLABELLED for i in range(ROWS))
-    assert {place(x) for x in record["records"][:4]} == set(FLIPPED)
-
-
-def test_files_of_other_formats(jgram, folder):
+def test_files_of_other_formats_and_what_else_is_asked(jgram, folder):
     result = jgram(f"{LINE.replace('csv', 'parquet')} --out found.csv")
     assert "118 of 120 records are judged" in result.stdout
     assert {place(row) for row in rows_of(folder / "found.csv")[:4]} == set(FLIPPED)
@@ -154,6 +147,19 @@ def test_files_of_other_formats(jgram, folder):
     assert list(rows_of(folder / "found.csv")[0]) == [
         "row", "label", "suggested", "wrong", "margin", "right", "level",
     ]  # fmt: skip
+    dropped = jgram(f"{LINE} --observation gaps --kind gaps=category --missing drop --json")
+    record = json.loads(dropped.stdout)
+    assert record["num_records"] == sum(i % 4 > 0 and i not in UNLABELLED for i in range(ROWS))
+    assert {place(x) for x in record["records"][:4]} == set(FLIPPED)
+    record = json.loads(jgram(f"{LINE} --abstain [well] --json").stdout)
+    assert record["classes"] == ["cold", "flu"]
+    assert record["num_records"] < 118
+    result = jgram("issues visits.csv --report diagnosis --observation noise")
+    assert result.exit_code == 3
+    assert "do not predict the labels" in result.stdout
+    assert jgram(f"{LINE} --images photos --plot them.png --limit 6").exit_code == 0
+    with Image.open(folder / "them.png") as picture:
+        assert picture.width > 1000
 
 
 def test_rows_to_check_are_filled_in_and_come_back(jgram, folder):
@@ -215,24 +221,6 @@ def test_images_of_the_rows_listed_are_drawn(jgram, folder, monkeypatch, images)
         np.testing.assert_array_equal(grey, bands(row))
 
 
-def test_a_picture_is_written(jgram, folder):
-    assert jgram(f"{LINE} --images photos --plot them.png --limit 6").exit_code == 0
-    with Image.open(folder / "them.png") as picture:
-        assert picture.width > 1000
-
-
-def test_observations_that_say_nothing_end_with_3(jgram):
-    result = jgram("issues visits.csv --report diagnosis --observation noise")
-    assert result.exit_code == 3
-    assert "do not predict the labels" in result.stdout
-
-
-def test_an_abstention_is_no_label(jgram):
-    record = json.loads(jgram(f"{LINE} --abstain [well] --json").stdout)
-    assert record["classes"] == ["cold", "flu"]
-    assert record["num_records"] < 118
-
-
 def test_rows_have_the_names_of_a_column(jgram, folder):
     ids = [row["id"] for row in rows_of(folder / "visits.csv")]
     result = jgram(f"{LINE} --id id --limit 4 --out found.csv --html found.html")
@@ -262,15 +250,6 @@ CHECKS = {
 }
 
 
-@pytest.mark.parametrize("text", CHECKS)
-def test_checks_that_are_refused(jgram, folder, text):
-    (folder / "bad.csv").write_text(text)
-    result = jgram(f"{LINE} --checked bad.csv")
-    assert result.exit_code == 2
-    assert CHECKS[text] in result.stderr
-    assert result.stderr.count("\n") == 1
-
-
 SIMPLE = "issues visits.csv --observation level --report"
 REFUSED = {
     f"{SIMPLE} same": "same: expected labels of two classes or more, got 'flu' for every record",
@@ -298,9 +277,11 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("line", REFUSED)
-def test_refusals(jgram, line):
-    result = jgram(line)
+@pytest.mark.parametrize("line", [*REFUSED, *CHECKS])
+def test_refusals(jgram, folder, line):
+    if line in CHECKS:
+        (folder / "bad.csv").write_text(line)
+    result = jgram(f"{LINE} --checked bad.csv" if line in CHECKS else line)
     assert result.exit_code == 2, result.stdout
-    assert REFUSED[line] in result.stderr
+    assert (REFUSED | CHECKS)[line] in result.stderr
     assert result.stderr.count("\n") == 1

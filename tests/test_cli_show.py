@@ -53,19 +53,13 @@ def test_tables_fit_and_cut_names_only(width):
         assert shown.count("report") == 1
         assert all(cell in shown for _, cells, *_ in COLUMNS for cell in cells)
         assert "…" not in shown
-
-
-def test_shortened_names_stay_apart():
+    if width == 80:  # numbers stand in line
+        lines = laid_out(made(*COLUMNS[:3]), width).split("\n")
+        assert len({cell_len(line) for line in lines[2:5]}) == 1
+        assert lines[3].endswith("-20.5 ± 0.8")
     names = ["hospital_north_2019", "hospital_south_2019", "hospital_north_2018"]
     shown = laid_out(made(("report", names, True), ("score", ["1.00", "2.00", "3.00"])), 15)
-    first, second, third = shown.split("\n")[2:]
-    assert len({line.split()[0] for line in (first, second, third)}) == 3
-
-
-def test_numbers_stand_in_line():
-    lines = laid_out(made(*COLUMNS[:3]), 80).split("\n")
-    assert len({cell_len(line) for line in lines[2:5]}) == 1
-    assert lines[3].endswith("-20.5 ± 0.8")
+    assert len({line.split()[0] for line in shown.split("\n")[2:]}) == 3  # stay apart
 
 
 def ascii_output(monkeypatch):
@@ -83,31 +77,34 @@ def test_characters_that_the_terminal_lacks_are_replaced(monkeypatch):
     shown = ascii_output(monkeypatch)
     say_view([made(("naïve", ["Jürgen"], True), ("score ± 95%", ["-3.10 ± 0.20"]))])
     say("distance² − ∞")
-    head, rule, row, _, line, _ = shown().split("\n")
+    say_json('{"Jürgen": "± 1"}')
+    head, rule, row, _, line, record, _ = shown().split("\n")
     assert head.split() == ["na\\xefve", "score", "+-", "95%"]
     assert set(rule) == {"-"}
     assert row.split() == ["J\\xfcrgen", "-3.10", "+-", "0.20"]
     assert len(head) == len(rule) == len(row)
     assert line == "distance2 - inf"
+    assert json.loads(record) == {"Jürgen": "± 1"}
 
 
-def test_json_stays_json_where_the_terminal_lacks_characters(monkeypatch):
-    shown = ascii_output(monkeypatch)
-    say_json('{"Jürgen": "± 1"}')
-    assert json.loads(shown()) == {"Jürgen": "± 1"}
-
-
-def test_names_cannot_steer_the_terminal(capsys):
+def test_names_json_and_notes_cannot_steer_the_terminal(capsys):
     say_view([made(("re\x9bport", ["a\x1b[2Jb\nc"], True), ("score", ["1"]))])
     shown = capsys.readouterr().out
     assert "a\\x1b[2Jb\\nc" in shown
     assert "re\\x9bport" in shown
     say_view([Line("a\x1b[2Jb is the most reliable")])
+    say_json('{"a\x9b2J": "\u202ex\x7f", "é": 1}')
+    say("written: a\x1b[2J\nb.html")
     say_error("a\x1b[2Jb cannot be told from noise")
+    say_note("a\x1b[2Jb")
     end(ValueError("a\x1b[2Jb: no such column"))
     shown = capsys.readouterr()
-    assert shown.out == "a\\x1b[2Jb is the most reliable\n"
-    assert shown.err.count("jgram: a\\x1b[2Jb") == 2
+    line, record, written, _ = shown.out.split("\n")
+    assert line == "a\\x1b[2Jb is the most reliable"
+    assert json.loads(record) == {"a\x9b2J": "\u202ex\x7f", "é": 1}
+    assert record.isprintable()
+    assert written == "written: a\\x1b[2J\\nb.html"
+    assert shown.err.count("a\\x1b[2Jb") == 3
 
 
 # Files --------------------------------------------------------------------------------------
@@ -139,15 +136,6 @@ def test_a_file_is_there_whole_or_as_it_was(tmp_path):
     assert not unfinished
 
 
-def test_a_link_stays_a_link(tmp_path):
-    (tmp_path / "there").mkdir()
-    link = tmp_path / "link.json"
-    link.symlink_to(tmp_path / "there" / "file.json")
-    write_records(link, "{}", [])
-    assert link.is_symlink()
-    assert (tmp_path / "there" / "file.json").read_text() == "{}\n"
-
-
 @pytest.mark.parametrize(
     ("name", "words"),
     [
@@ -157,14 +145,13 @@ def test_a_link_stays_a_link(tmp_path):
         ("file.csv/out.csv", "there is no folder"),
     ],
 )
-def test_a_file_that_cannot_be_written_is_refused_before_any_work(tmp_path, name, words):
+def test_a_file_that_cannot_be_written_is_refused_before_any_work(
+    tmp_path, monkeypatch, name, words
+):
     (tmp_path / "folder.csv").mkdir()
     (tmp_path / "file.csv").touch()
     with pytest.raises(ValueError, match=words):
         check_outputs({"--out": (tmp_path / name, (".csv", ".json"))}, [])
-
-
-def test_a_folder_without_permission_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("os.access", lambda *_: False)
     with pytest.raises(PermissionError):
         check_outputs({"--out": (tmp_path / "out.csv", (".csv",))}, [])
@@ -236,7 +223,12 @@ def test_a_new_table_and_an_empty_sheet_are_written(place):
     check_outputs({"--html": (place / "many" / "page.html", PAGES)}, [place / "many"])
 
 
-def test_a_planted_link_is_not_followed(place, monkeypatch):
+def test_a_link_stays_a_link_and_a_planted_one_is_not_followed(place, monkeypatch):
+    link = place / "link.json"
+    link.symlink_to(place / "many" / "file.json")
+    write_records(link, "{}", [])
+    assert link.is_symlink()
+    assert (place / "many" / "file.json").read_text() == "{}\n"
     victim = place / "victim.txt"
     victim.write_text("mine")
     monkeypatch.setattr("jgram.cli.outputs.token_hex", lambda _: "known")
@@ -256,15 +248,3 @@ def test_a_spreadsheet_runs_no_cell_and_reads_numbers(tmp_path):
     assert [unspelled(cell) for cell, _ in rows] == list(map(str, cells))
     assert unspelled("'=1") == "=1"
     assert unspelled("'tis") == "'tis"
-
-
-def test_json_and_notes_steer_no_terminal(capsys):
-    say_json('{"a\x9b2J": "\u202ex\x7f", "é": 1}')
-    say("written: a\x1b[2J\nb.html")
-    say_note("a\x9b2J")
-    shown = capsys.readouterr()
-    first, second, _ = shown.out.split("\n")
-    assert json.loads(first) == {"a\x9b2J": "\u202ex\x7f", "é": 1}
-    assert first.isprintable()
-    assert second == "written: a\\x1b[2J\\nb.html"
-    assert shown.err == "a\\x9b2J\n"

@@ -7,7 +7,7 @@ infinitely many records show; everything here is NumPy in float64, written from 
 import jax
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jgram.contrasts import payoffs
@@ -61,7 +61,6 @@ def retained(first, second):
 
 
 @given(seeds)
-@settings(max_examples=40, deadline=None)
 def test_the_experiment_and_the_kernel_cancel(seed):
     rng, _, experiment, (first, second) = setting(seed)
     root = rng.normal(size=(len(experiment), len(experiment)))
@@ -72,7 +71,6 @@ def test_the_experiment_and_the_kernel_cancel(seed):
 
 
 @given(seeds)
-@settings(max_examples=40, deadline=None)
 def test_the_contrast_is_a_sum_over_eigenvalues_and_changes_its_sign(seed):
     *_, (first, second) = setting(seed)
     r = retained(first, second)
@@ -95,7 +93,6 @@ def test_the_log_score_differs_by_the_third_order():
 
 
 @given(seeds)
-@settings(max_examples=40, deadline=None)
 def test_blind_to_what_both_reports_have_in_common(seed):
     """Relabelling both, garbling both, other class shares, and an error before both."""
     rng, prior, _, (first, second) = setting(seed)
@@ -120,7 +117,6 @@ def test_relabelling_one_report_is_not_invisible():
 
 
 @given(seeds)
-@settings(max_examples=40, deadline=None)
 def test_centred_payoffs_give_the_same_contrast(seed):
     """The direction that every report has drops out; ``d - 1`` directions remain."""
     _, prior, experiment, reports = setting(seed)
@@ -132,7 +128,6 @@ def test_centred_payoffs_give_the_same_contrast(seed):
 
 
 @given(seeds)
-@settings(max_examples=40, deadline=None)
 def test_flips_are_retained_exactly_whatever_the_scorer(seed):
     """Also where each report's wrong labels are drawn from shares of its own."""
     rng, prior, experiment, _ = setting(seed)
@@ -145,7 +140,6 @@ def test_flips_are_retained_exactly_whatever_the_scorer(seed):
 
 
 @given(seeds)
-@settings(max_examples=40, deadline=None)
 def test_noise_is_paid_nothing_and_the_contrast_stays_finite(seed):
     rng, prior, experiment, (first, _) = setting(seed)
     noise = flips(prior, 1.0, rng.dirichlet(np.ones(len(prior))))
@@ -155,7 +149,6 @@ def test_noise_is_paid_nothing_and_the_contrast_stays_finite(seed):
 
 
 @given(seeds)
-@settings(max_examples=60, deadline=None)
 def test_garblings_and_the_truth_are_ordered(seed):
     """Eigenvalues of a garbling lie in the unit disc, real or not."""
     rng, prior, _, (first, _) = setting(seed)
@@ -166,7 +159,6 @@ def test_garblings_and_the_truth_are_ordered(seed):
 
 
 @given(seeds, st.floats(0.05, 0.95))
-@settings(max_examples=40, deadline=None)
 def test_a_far_determinant_is_bounded_and_recovered_for_flips(seed, share):
     """``4 (d-1) artanh(c / 4(d-1))`` is the log ratio for flips and a lower bound in general."""
     rng, prior, _, (first, second) = setting(seed)

@@ -11,11 +11,9 @@ from scipy.stats import gamma, kendalltau
 
 from jgram.alignment import align
 from jgram.comparisons import (
-    blocks,
     records_needed,
     retention,
     sign_test,
-    suggested_block_length,
 )
 from jgram.contrasts import (
     _permutation_moments,
@@ -58,6 +56,9 @@ def data():
 
 def matrix(observed):
     return np.asarray(observed.product(jnp.eye(observed.size)))
+
+
+close = partial(np.testing.assert_allclose, rtol=1e-9, atol=1e-12)
 
 
 def deleted(kernel, z, groups):
@@ -119,17 +120,17 @@ def test_a_group_is_left_out_as_if_deleted(data):
 @pytest.mark.thorough
 def test_duplicates_in_a_group_do_not_vouch_for_each_other():
     rng = np.random.default_rng(3)
-    x, y = mixture(rng, 200, 200, (0.6, 0.4), 4.0)
+    x, y = mixture(rng, 50, 50, (0.6, 0.4), 4.0)
     reports = np.stack([x, redrawn(rng, x, 0.5)])
     once = payoffs(observe(rbf, y), reports)
-    copies = np.tile(np.arange(200), 3)
+    copies = np.tile(np.arange(50), 3)  # as many records as the others' data has
     observed = observe(rbf, y[copies])
     ignored = payoffs(observed, reports[:, copies])
     grouped = payoffs(observed, reports[:, copies], groups=copies)
     ratio = [float(found.means[1] / found.means[0]) for found in (once, ignored, grouped)]
-    assert ratio[2] == pytest.approx(ratio[0], abs=0.02)
+    assert ratio[2] == pytest.approx(ratio[0], abs=0.05)
     assert ratio[1] > ratio[2] + 0.05
-    np.testing.assert_allclose(grouped.covariance, once.covariance, rtol=0.3)
+    np.testing.assert_allclose(grouped.covariance, once.covariance, rtol=0.5)
 
 
 @pytest.mark.thorough
@@ -139,21 +140,16 @@ def test_weights_are_repetitions():
     reports, codes = rng.integers(-1, 3, (3, 40)), rng.integers(0, 6, 40)
     repeat = partial(np.repeat, repeats=counts, axis=-1)
     few, many = observe(Delta(6), codes), observe(Delta(6), repeat(codes))
-    for function in (payoffs, pair_payoffs):
-        one = function(few, reports, num_classes=3, weights=counts)
-        all_ = function(many, repeat(reports), num_classes=3)
-        for field in ("means", "covariance", "seen"):
-            np.testing.assert_allclose(
-                getattr(one, field), getattr(all_, field), rtol=1e-10, atol=1e-12
-            )
-        np.testing.assert_allclose(repeat(one.values), all_.values, rtol=1e-9, atol=1e-12)
+    one = pair_payoffs(few, reports, num_classes=3, weights=counts)
+    all_ = pair_payoffs(many, repeat(reports), num_classes=3)
+    for field in ("means", "covariance", "seen"):
+        close(getattr(one, field), getattr(all_, field))
+    close(repeat(one.values), all_.values)
     one = noise_tests(few, reports, num_classes=3, weights=counts)
-    np.testing.assert_allclose(one, noise_tests(many, repeat(reports), num_classes=3), rtol=1e-9)
+    close(one, noise_tests(many, repeat(reports), num_classes=3))
     difference = rng.normal(size=40)
-    np.testing.assert_allclose(sign_test(difference, counts), sign_test(repeat(difference)))
-    np.testing.assert_allclose(
-        records_needed(difference, counts), records_needed(repeat(difference))
-    )
+    close(sign_test(difference, counts), sign_test(repeat(difference)))
+    close(records_needed(difference, counts), records_needed(repeat(difference)))
 
 
 def test_labels_are_memberships_and_kernels_agree(data):
@@ -175,13 +171,14 @@ def test_pairs_are_judged_on_the_records_that_both_label(data):
     found = pair_payoffs(observed, partial_reports, num_classes=3)
     for number, (i, j) in enumerate(zip(*np.triu_indices(3, 1), strict=True)):
         both = (partial_reports[i] >= 0) & (partial_reports[j] >= 0)
-        alone = payoffs(observe(observed.kernel, y[both]), partial_reports[[i, j]][:, both])
-        np.testing.assert_allclose(found.means[number], alone.means, rtol=1e-9)
-        np.testing.assert_allclose(found.covariance[number], alone.covariance, rtol=1e-9)
+        if number == 0:  # every number of records compiles its own
+            alone = payoffs(observe(observed.kernel, y[both]), partial_reports[[i, j]][:, both])
+            close(found.means[number], alone.means)
+            close(found.covariance[number], alone.covariance)
         assert np.all(np.asarray(found.differences[number])[~both] == 0)
     whole = pair_payoffs(observed, reports)
     each = pair_payoffs(observed, reports, num_classes=3, complete=False)
-    jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-9, atol=1e-12), whole, each)
+    jax.tree.map(close, whole, each)
 
 
 @pytest.mark.thorough
@@ -205,31 +202,25 @@ def test_swapping_two_labels_turns_one_sign(data):
     swap = np.random.default_rng(6).random(len(y)) < 0.3
     swapped = np.where(swap, reports[1::-1], reports[:2])
     before, after = (payoffs(observed, two).differences for two in (reports[:2], swapped))
-    np.testing.assert_allclose(after, np.where(swap, -before, before), atol=1e-12)
+    close(after, np.where(swap, -before, before))
 
 
 @pytest.mark.thorough
 def test_transformations(data):
     reports, y = data
     observed = observe(rbf, y)
-    compiled = jax.jit(partial(payoffs, num_classes=3))
     plain = payoffs(observed, reports)
-    jax.tree.map(
-        partial(np.testing.assert_allclose, rtol=1e-9, atol=1e-12),
-        compiled(observed, reports),
-        plain,
-    )
-    many = jax.vmap(lambda two: payoffs(observed, two, num_classes=3).means)(
-        jnp.stack([reports[:2], reports[1:]])
-    )
-    np.testing.assert_allclose(many[1], payoffs(observed, reports[1:]).means)
+    jax.tree.map(close, jax.jit(partial(payoffs, num_classes=3))(observed, reports), plain)
+    twice = jax.vmap(lambda each: payoffs(observed, each, num_classes=3).means)
+    close(twice(jnp.stack([reports[::-1], reports]))[1], plain.means)
     z = jnp.asarray(0.9 * np.eye(3)[reports] + 0.1 / 3)
 
+    @jax.jit
     def contrast(z):
         found = payoffs(observed, z)
         return found.means[0] - found.means[1]
 
-    slope = jax.grad(contrast)(z)
+    slope = jax.jit(jax.grad(contrast))(z)
     direction = np.random.default_rng(7).normal(size=z.shape)
     numeric = (contrast(z + 1e-5 * direction) - contrast(z - 1e-5 * direction)) / 2e-5
     assert float(jnp.sum(slope * direction)) == pytest.approx(float(numeric), rel=1e-5)
@@ -323,46 +314,6 @@ def test_noise_test_of_a_report_alone_has_the_moments_of_all_permutations():
     assert float(noise_tests(observed, labels[None])[0]) == pytest.approx(expected)
 
 
-def test_fieller():
-    rng = np.random.default_rng(9)
-    covariance = np.array([[0.04, 0.01], [0.01, 0.09]])
-    means = rng.multivariate_normal([1.5, 0.9], covariance, 20_000)
-    found = retention(means, np.broadcast_to(covariance, (20_000, 2, 2)), 1.96)
-    inside = (found.lower <= 0.6) & (found.upper >= 0.6)
-    assert float(jnp.mean(inside)) == pytest.approx(0.95, abs=0.006)
-    none = retention(jnp.array([0.5, 0.4]), jnp.asarray(covariance), 1.96)
-    assert not none.estimable
-    assert (none.lower, none.upper) == (0, jnp.inf)
-    assert not retention(jnp.array([-2.0, 0.4]), jnp.asarray(covariance), 1.96).estimable
-
-
-def test_number_of_records():
-    rng = np.random.default_rng(10)
-    pilot = rng.normal(size=4000)
-    pilot += 0.2 - pilot.mean()
-    n = int(records_needed(pilot))
-    draws = 0.2 + rng.normal(size=(2000, n))
-    z, _ = jax.vmap(sign_test)(draws)
-    assert float(jnp.mean(z > 1.96)) == pytest.approx(0.8, abs=0.06)
-    assert records_needed(np.zeros(5)) == np.inf
-
-
-def test_blocks():
-    rng = np.random.default_rng(11)
-    steps = rng.normal(size=2000)
-    slow = np.zeros(2000)
-    for t in range(1, 2000):
-        slow[t] = 0.8 * slow[t - 1] + steps[t]
-    assert suggested_block_length(steps) == 26
-    assert 30 <= suggested_block_length(slow) <= 200
-    assert suggested_block_length(np.stack([steps, slow])) == suggested_block_length(slow)
-    assert suggested_block_length(np.zeros(64)) == 6
-    assert suggested_block_length(np.zeros(2)) == 1
-    z = [sign_test(part, groups=blocks(500, 30))[0] for part in slow.reshape(4, 500)]
-    alone = [sign_test(part)[0] for part in slow.reshape(4, 500)]
-    assert np.all(np.abs(z) < np.abs(alone))
-
-
 def test_alignment():
     rng = np.random.default_rng(12)
     x = rng.choice(4, 300, p=(0.6, 0.2, 0.1, 0.1))
@@ -407,31 +358,24 @@ def test_degenerate_reports_have_defined_values(data):
     check_defined(payoffs(observe(Delta(1), np.zeros(20, int)), reports[:, :20]))  # nothing seen
     check_defined(noise_tests(observe(Delta(1), np.zeros(20, int)), reports[:, :20]))
     check_defined(payoffs(observe(Delta(20), np.arange(20)), reports[:, :20]))
-    with pytest.raises(ValueError, match="at least two groups"):
-        payoffs(observed, reports, groups=np.zeros(len(y), int))
+    check_defined(payoffs(observed, reports[:1]))
     check_defined(payoffs(observed, reports, groups=(np.arange(len(y)) > 0).astype(int)))
     missing = np.stack([same, np.full_like(same, -1)])
     check_defined(pair_payoffs(observed, missing, num_classes=3))
     check_defined(noise_tests(observed, missing, num_classes=3))
 
 
-@pytest.mark.parametrize(
-    ("reports", "message"),
-    [
-        (np.zeros((2, 5), int), "one label a record"),
-        (np.zeros((2, 150), int), "two records and two classes"),
-    ],
-)
-def test_bad_input(data, reports, message):
-    with pytest.raises(ValueError, match=message):
-        payoffs(observe(rbf, data[1]), reports)
-
-
-def test_one_report_has_no_pairs(data):
+def test_bad_input(data):
     reports, y = data
-    with pytest.raises(ValueError, match="at least two reports"):
-        pair_payoffs(observe(rbf, y), reports[:1])
-    check_defined(payoffs(observe(rbf, y), reports[:1]))
+    observed = observe(rbf, y)
+    for function, given, message in (
+        (payoffs, np.zeros((2, 5), int), "one label a record"),
+        (payoffs, np.zeros((2, 150), int), "two records and two classes"),
+        (pair_payoffs, reports[:1], "at least two reports"),
+        (partial(payoffs, groups=np.zeros(len(y), int)), reports, "at least two groups"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            function(observed, given)
 
 
 @pytest.mark.thorough

@@ -20,13 +20,16 @@ def blobs(counts, rate, seed=0, dimension=4, spread=1.0):
     return truth, np.where(flipped, (truth + shift) % len(counts), truth), y
 
 
+SIZES = [40, 40, 40]  # one, so that compiled code is met again
+
+
 def auroc(bad, suspicion):
     order = np.argsort(np.argsort(suspicion))
     return (order[bad].mean() - (bad.sum() - 1) / 2) / (~bad).sum()
 
 
 def test_landmarks_are_close_to_the_whole_kernel(monkeypatch):
-    truth, labels, y = blobs([50, 40, 30], 0.15, seed=3, spread=1.5)
+    truth, labels, y = blobs(SIZES, 0.15, seed=3, spread=1.5)
     exact = label_issues(labels, y)
     monkeypatch.setattr(left_out, "EXACT", 100)
     monkeypatch.setattr(left_out, "LANDMARKS", 40)
@@ -50,12 +53,14 @@ def test_planted_flips_come_first_and_are_counted(counts, rate):
     assert found.issues.tolist() == found.order[: found.number].tolist()
 
 
-def test_clean_separable_labels_have_no_issues():
-    _, labels, y = blobs([40, 40, 40], 0.0, spread=0.5)
-    found = label_issues(labels, y)
-    assert found.number == 0
-    assert found.records() == []
-    assert np.isfinite(found.wrong).all()
+def test_clean_labels_and_observations_that_say_nothing_call_no_label_wrong():
+    _, labels, y = blobs(SIZES, 0.0, spread=0.5)
+    for given in (y, np.zeros(120), np.random.default_rng(2).normal(size=(120, 4))):
+        found = label_issues(labels, given, RBF(1.0))
+        assert found.number == 0
+        assert found.records() == []
+        assert np.isfinite(found.wrong).all()
+        assert ("do not predict the labels" in found.conclusion) == (given is not y)
 
 
 def test_hard_records_and_wrong_labels_are_two_numbers():
@@ -83,26 +88,9 @@ def test_errors_at_the_boundary_are_counted_better_than_by_the_surest_alone():
     assert abs(np.log(found.number / 25)) < abs(np.log(max(sure, 1) / 25))
 
 
-def test_observations_that_say_nothing_call_no_label_wrong():
-    labels = np.repeat([0, 1, 2], [50, 40, 30])
-    for y in (np.zeros(120), np.random.default_rng(2).normal(size=(120, 4))):
-        found = label_issues(labels, y, RBF(1.0))
-        assert found.number == 0
-        assert "do not predict the labels" in found.conclusion
-        assert np.isfinite(found.wrong).all()
-
-
-def test_order_of_the_records_does_not_matter():
-    _, labels, y = blobs([40, 40, 40], 0.1)
-    shuffled = np.random.default_rng(0).permutation(len(y))
-    first, second = label_issues(labels, y), label_issues(labels[shuffled], y[shuffled])
-    np.testing.assert_allclose(second.wrong, first.wrong[shuffled], atol=1e-4)
-    assert first.number == second.number
-
-
-def test_names_rows_and_summary_survive():
-    truth, labels, y = blobs([40, 40, 40], 0.1, seed=1)
-    names = np.array(["ant", "bee", "cat"])
+def test_names_rows_and_summary_survive_in_any_order():
+    truth, labels, y = blobs(SIZES, 0.1, seed=1)
+    names, before = np.array(["ant", "bee", "cat"]), y.copy()
     found = label_issues(names[labels], y)
     first = found.records(1)[0]
     assert first["label"] == names[labels[first["row"]]]
@@ -114,17 +102,37 @@ def test_names_rows_and_summary_survive():
     shares = [item.issues / item.count for item in summary]
     assert shares == sorted(shares, reverse=True)
     assert {item.name for item in summary} == set(names)
+    shuffled = np.random.default_rng(0).permutation(len(y))
+    second = label_issues(labels[shuffled], y[shuffled], num_classes=5)  # two never reported
+    np.testing.assert_allclose(second.wrong, found.wrong[shuffled], atol=1e-4)
+    assert (second.number, second.classes) == (found.number, (0, 1, 2))
+    assert label_issues(labels, y, num_classes=5, checked={3: 4}).wrong[3] == 1.0
+    np.testing.assert_array_equal(y, before)
 
 
-def test_categories_and_bound_observations():
-    labels, y = np.repeat([0, 1], 20), np.repeat([0, 1], 20)
-    y[3] = 1
-    found = label_issues(labels, y, delta)
-    assert found.order[0] == 3
-    _, labels, y = blobs([30, 30], 0.1)
+def test_any_observations_and_their_options():
+    _, labels, y = blobs(SIZES, 0.1)
+    codes = labels.copy()
+    codes[3] = 1
+    assert label_issues(labels, codes, delta).order[0] == 3
     bound = label_issues(labels, observe(RBF(2.0), y), columns=y)
     np.testing.assert_array_equal(bound.order, label_issues(labels, y, RBF(2.0)).order)
     label_issues(labels, y, linear)
+    table = {"a": y[:, 0], "b": y[:, 1], "c": y[:, 2]}
+    ignored = label_issues(labels, table, kinds={"c": "ignore"}, scale="standard")
+    fewer = label_issues(labels, {"a": y[:, 0], "b": y[:, 1]}, scale="standard")
+    np.testing.assert_array_equal(ignored.wrong, fewer.wrong)
+    assert (ignored.wrong != label_issues(labels, table).wrong).any()
+    assert "2 columns" in ignored.observations
+    table["a"][3] = np.nan
+    assert label_issues(labels, table).num_records == 120
+    dropped = label_issues(labels, table, missing="drop")
+    assert dropped.num_records == 119
+    assert 3 not in dropped.order
+    assert np.isnan(dropped.wrong[3])
+    leaking = label_issues(labels, {"y": y[:, 0], "copy": np.array(["n", "y", "z"])[labels]})
+    assert [finding.name for finding in leaking.findings] == ["leak"]
+    assert leaking.number == 0
 
 
 def test_distinct_records_with_counts_are_that_many_records():
@@ -160,7 +168,7 @@ def test_checked_records_give_the_number_and_are_believed():
     assert "by the 60 that were checked" in found.conclusion
 
 
-@pytest.mark.parametrize("n", [4, 5, 8])
+@pytest.mark.parametrize("n", [4, 5])
 def test_few_records_give_numbers(n):
     rng = np.random.default_rng(n)
     labels = np.arange(n) % 2
@@ -171,27 +179,11 @@ def test_few_records_give_numbers(n):
         assert ((found.wrong >= 0) & (found.wrong <= 1)).all()
 
 
-def test_a_class_that_is_declared_and_never_reported_is_left_out():
-    _, labels, y = blobs([20, 20], 0.1)
-    found = label_issues(labels, y, num_classes=5)
-    np.testing.assert_array_equal(found.wrong, label_issues(labels, y).wrong)
-    assert found.classes == (0, 1)
-    checked = label_issues(labels, y, num_classes=5, checked={3: 4})
-    assert checked.wrong[3] == 1.0
-
-
-def test_inputs_stay_as_they_are():
-    _, labels, y = blobs([20, 20], 0.1)
-    before = labels.copy(), y.copy()
-    label_issues(labels, y, checked={0: 1})
-    np.testing.assert_array_equal(labels, before[0])
-    np.testing.assert_array_equal(y, before[1])
-
-
 @pytest.mark.parametrize(
     ("labels", "y", "options", "message"),
     [
         ([0, 0, 1, 1], [0.0, 1.0, 2.0], {}, "expected 4 records"),
+        ([f"p{i}" for i in range(60)], np.arange(60.0), {}, "every record is its own class"),
         (["a", "a", "a", "b"], np.arange(4.0), {}, "got one of 'b' \\(row 3\\)"),
         (["a", "b"], np.arange(2.0), {}, "expected two records or more of every class"),
         (["a", "a", "a"], np.arange(3.0), {}, "got 'a' for every record"),
@@ -210,20 +202,20 @@ def test_refusals(labels, y, options, message):
 
 
 def test_records_without_a_label_keep_the_rows_of_the_others():
-    truth, labels, y = blobs([30, 30, 30], 0.1, seed=1)
+    truth, labels, y = blobs(SIZES, 0.1, seed=1)
     full = np.array(["ant", "bee", "cat"], object)[labels]
     gone = np.array([0, 7, 44, 89])
     full[gone] = None
-    kept = np.setdiff1d(np.arange(90), gone)
+    kept = np.setdiff1d(np.arange(120), gone)
     found = label_issues(full, y, name="ann")
     alone = label_issues(full[kept], y[kept])
     np.testing.assert_array_equal(found.order, kept[alone.order])
     np.testing.assert_array_equal(found.wrong[kept], alone.wrong)
     assert np.isnan(found.wrong[gone]).all()
     assert (found.suggested[gone] == -1).all()
-    assert (found.num_records, found.number) == (86, alone.number)
+    assert (found.num_records, found.number) == (116, alone.number)
     assert found.by_class() == alone.by_class()
-    assert "86 of 90 records are judged, the others lack a label of 'ann'" in str(found.findings)
+    assert "116 of 120 records are judged, the others lack a label of 'ann'" in str(found.findings)
     assert set(found.to_check(80)) <= set(kept)
     row = int(found.order[0])
     right = ["ant", "bee", "cat"][truth[row]]
@@ -233,36 +225,6 @@ def test_records_without_a_label_keep_the_rows_of_the_others():
         label_issues(full, y, checked={7: "ant"})
     with pytest.raises(ValueError, match="expected a label for every record of observations"):
         label_issues(full, observe(RBF(2.0), y))
-
-
-def test_gaps_in_observations_are_dropped_only_on_request():
-    _, labels, y = blobs([30, 30], 0.1)
-    y[3, 0] = np.nan
-    table = {f"c{k}": column for k, column in enumerate(y.T)}
-    assert label_issues(labels, table).num_records == 60
-    dropped = label_issues(labels, table, missing="drop")
-    assert dropped.num_records == 59
-    assert 3 not in dropped.order
-    assert np.isnan(dropped.wrong[3])
-
-
-def test_kinds_and_scale_reach_the_table():
-    _, labels, y = blobs([30, 30], 0.1)
-    table = {"a": y[:, 0], "b": y[:, 1], "c": y[:, 2]}
-    ignored = label_issues(labels, table, kinds={"c": "ignore"}, scale="standard")
-    fewer = label_issues(labels, {"a": y[:, 0], "b": y[:, 1]}, scale="standard")
-    np.testing.assert_array_equal(ignored.wrong, fewer.wrong)
-    assert (ignored.wrong != label_issues(labels, table).wrong).any()
-    assert "2 columns" in ignored.observations
-
-
-def test_identifiers_are_refused_and_copies_of_the_report_are_found():
-    _, labels, y = blobs([30, 30], 0.1)
-    with pytest.raises(ValueError, match=r"ann: .* every record is its own class"):
-        label_issues([f"p{i}" for i in range(60)], y, name="ann")
-    leaking = label_issues(labels, {"y": y[:, 0], "copy": np.array(["n", "y"])[labels]})
-    assert [finding.name for finding in leaking.findings] == ["leak"]
-    assert leaking.number == 0
 
 
 def test_class_probabilities_by_the_documented_route_rank_as_well_as_their_own_confidence():

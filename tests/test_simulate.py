@@ -6,6 +6,7 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 import pytest
 
 from experiments import policies as experiment_1
@@ -28,6 +29,7 @@ def transitions(d, levels=(0.0, 0.2, 0.5)):
 
 
 def test_means_of_the_published_code():
+    np.testing.assert_allclose(PUBLISHED["levels"][::-1], experiment_1.LEVELS, atol=1e-12)
     experiment, counts, mixed = experiment_1.published_data_set()
     found = simulate.sweep(
         jax.random.key(0), counts, experiment_1.transitions(experiment, mixed), SCORES, trials=60
@@ -41,10 +43,6 @@ def test_means_of_the_published_code():
         gap = np.abs(mean - theirs)[:, 1:] / np.hypot(error, their_error)[:, 1:]
         assert gap.max() < 4, name
         assert gap.mean() > 0.3, name  # two samples that differ
-
-
-def test_published_levels_are_ours():
-    np.testing.assert_allclose(PUBLISHED["levels"][::-1], experiment_1.LEVELS, atol=1e-12)
 
 
 @pytest.mark.parametrize("memory", [1e9, 2.2e4])  # one chunk, or three of two
@@ -141,18 +139,13 @@ def test_truth_is_drawn_from_its_distribution():
         assert np.abs((found - n * joint) / np.sqrt(n * joint * (1 - joint))).max() < 4
 
 
-@pytest.mark.parametrize("rank", [1, 2, 3, 4])
-def test_rank_of_an_experiment(rank):
+def test_rank_of_an_experiment_and_quantile_buckets():
     with jax.enable_x64(True):
-        experiment = np.asarray(low_rank_experiment(jax.random.key(rank), 4, rank))
-    np.testing.assert_allclose(experiment.sum(axis=0), 1.0)
-    values = np.linalg.svd(experiment, compute_uv=False)
-    assert np.sum(values > 1e-6 * values[0]) == rank
-
-
-def test_quantile_buckets_are_pandas_qcut():
-    import pandas as pd
-
+        for rank in (1, 2, 4):
+            experiment = np.asarray(low_rank_experiment(jax.random.key(rank), 4, rank))
+            np.testing.assert_allclose(experiment.sum(axis=0), 1.0)
+            values = np.linalg.svd(experiment, compute_uv=False)
+            assert np.sum(values > 1e-6 * values[0]) == rank
     y = np.random.default_rng(0).normal(size=1001).astype(np.float32)
     ours = np.asarray(quantile_buckets(jnp.array(y), 4))
     np.testing.assert_array_equal(ours, pd.qcut(y, 4, labels=False))
