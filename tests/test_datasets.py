@@ -12,6 +12,7 @@ from PIL import Image
 
 from experiments import encoder
 from jgram import datasets
+from jgram.data import cifar10_embeddings, employment
 from tests.refusals import refused
 
 pytestmark = pytest.mark.thorough
@@ -173,3 +174,13 @@ def test_unreadable_images_are_refused_in_one_line(tmp_path, monkeypatch):
     for content in (b"", b"PK", archive[:100], archive.replace(b"|u1", b"|O8")):
         (tmp_path / "x.npz").write_bytes(content)
         assert "cannot be read as an npz file" in refused(datasets.read_images, tmp_path / "x.npz")
+
+
+def test_the_data_sets_in_the_package_are_what_their_records_say():
+    assert {len(column) for column in employment().values()} == {209}
+    embeddings, labels, record = cifar10_embeddings()
+    assert embeddings.dtype == np.float32
+    np.testing.assert_allclose(np.linalg.norm(embeddings, axis=1), 1, rtol=1e-4)
+    np.testing.assert_array_equal(np.bincount(labels), 1000)
+    assert record["complete"] == (record["epochs"] >= record["of_epochs"])
+    assert len(record["epoch_losses"]) == record["epochs"]

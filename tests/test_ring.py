@@ -200,16 +200,42 @@ assert not collectives(compiled)
 print("equal")
 """
 
+SHARDS = """
+from jgram.gram_matrix import gram_state, sharded_gram_state
+
+flat, square = devices(2), jax.make_mesh((2, 4), ("a", "b"))
+
+
+def check(mesh, n, kernel, y, weighted):
+    x_hat, weights = jnp.array(rng.integers(3, size=n)), jnp.array(rng.uniform(1, 2, size=n))
+    weights = weights if weighted else None
+    whole = gram_state(x_hat, y, kernel, num_classes=3, weights=weights)
+    parts = sharded_gram_state(mesh, x_hat, y, kernel, num_classes=3, weights=weights)
+    close(parts.sums, whole.sums, 1e-5)
+    close(parts.counts, whole.counts, 1e-5)
+    assert parts.sums.sharding.is_fully_replicated
+    return parts
+
+
+y, points = jnp.array(rng.integers(4, size=7)), jnp.array(rng.normal(size=(7, 2)))
+exact = check(flat, 7, jgram.Delta(4), y, False)  # shards of unlike size
+assert exact.sums.dtype == exact.counts.dtype == jnp.int32
+check(square, 7, jgram.Delta(4), y, True)
+check(flat, 7, jgram.linear, points, False)
+check(flat, 1, jgram.Delta(4), y[:1], False)
+try:
+    sharded_gram_state(flat, jnp.zeros(7, int), points, lambda a, b: a @ b, num_classes=3)
+except ValueError as error:
+    assert "kernel with features" in str(error)
+    print("equal")
+"""
+
+
+PROGRAMS = {"passes": PASSES, "statistics": STATISTICS, "sweeps": SWEEPS, "shards": SHARDS}
+
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(
-    "program",
-    [
-        pytest.param(PASSES, id="passes"),
-        pytest.param(STATISTICS, id="statistics", marks=pytest.mark.thorough),
-        pytest.param(SWEEPS, id="sweeps", marks=pytest.mark.thorough),
-    ],
-)
+@pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
 def test_eight_devices_give_what_one_gives(program):
     run = subprocess.run(
         [sys.executable, "-c", START + program], capture_output=True, text=True, timeout=300
