@@ -66,122 +66,76 @@ RBF = BOUND["rbf"]
 CLASSES = {"num_classes": D}
 STATE = gram_matrix.gram_state(X_HAT, NUMBERS, kernels.linear, **CLASSES)
 LINES = influences.linearise(X_HAT, RBF, **CLASSES)
-# By name: a function that users compile, its static arguments bound, and the arrays it is given.
-PUBLIC = (
-    {
-        "contrasts.products": (partial(contrasts.products, **CLASSES), RBF, REPORTS),
-        "contrasts.payoffs": (partial(contrasts.payoffs, **CLASSES), RBF, REPORTS),
-        "contrasts.pair_payoffs": (
-            partial(contrasts.pair_payoffs, complete=True, **CLASSES),
-            RBF,
-            REPORTS,
-        ),
-        "contrasts.noise_tests": (partial(contrasts.noise_tests, **CLASSES), RBF, REPORTS),
-        "observed.block": (block, RBF, jnp.arange(3), jnp.arange(2)),
-        "dependence.ky_fan_sum": (partial(dependence.ky_fan_sum, k=2), TABLE),
-        "dependence.maximal_correlation": (dependence.maximal_correlation, TABLE),
-        "dependence.mutual_information": (dependence.mutual_information, TABLE),
-        "dependence.top_k_volume": (partial(dependence.top_k_volume, k=2), TABLE),
-        "determinant.determinant": (jax.vmap(determinant.determinant), SQUARE[None]),
-        "determinant.eliminate_gram": (determinant.eliminate_gram, SQUARE),
-        "determinant.eliminate_sums": (determinant.eliminate_sums, TABLE.T),
-        "determinant.inverse_cholesky": (jax.vmap(determinant.inverse_cholesky), SQUARE[None]),
-        "determinant.solve": (jax.vmap(determinant.solve), SQUARE[None], SQUARE[None]),
-        "determinant.log_determinant": (determinant.log_determinant, SQUARE),
-        "determinant.log_determinant_of_sums": (determinant.log_determinant_of_sums, TABLE.T),
-        "determinant.log_top_determinant": (
-            partial(determinant.log_top_determinant, rank=2),
-            SQUARE,
-        ),
-        "determinant.log_top_determinant_of_sums": (
-            partial(determinant.log_top_determinant_of_sums, rank=2),
-            TABLE.T,
-        ),
-        "gram_matrix.gram": (partial(gram_matrix.gram, **CLASSES), X_HAT, RBF),
-        "gram_matrix.gram_state": (
-            lambda x, y: gram_matrix.gram_state(x, y, kernels.linear, **CLASSES),
-            X_HAT,
-            NUMBERS,
-        ),
-        "gram_matrix.joint_table": (
-            partial(gram_matrix.joint_table, num_outcomes=5, **CLASSES),
-            X_HAT,
-            OUTCOMES,
-        ),
-        "gram_matrix.merge": (gram_matrix.merge, STATE, STATE),
-        "gram_matrix.sharded_gram_state": (
-            lambda x, y: gram_matrix.sharded_gram_state(
-                jax.make_mesh((1,), ("records",)), x, y, kernels.linear, **CLASSES
-            ),
-            X_HAT,
-            NUMBERS,
-        ),
-        "gram_matrix.update": (
-            lambda state, x, y: gram_matrix.update(state, x, y, kernels.linear),
-            STATE,
-            X_HAT,
-            NUMBERS,
-        ),
-        "influences.contributions": (influences.contributions, LINES, X_HAT),
-        "influences.influence": (partial(influences.influence, **CLASSES), X_HAT, RBF),
-        "influences.leave_one_out": (influences.leave_one_out, LINES, X_HAT),
-        "influences.linearise": (partial(influences.linearise, **CLASSES), X_HAT, RBF),
-        "influences.relabelling_gains": (influences.relabelling_gains, LINES, X_HAT),
-        "kernels.median_bandwidth": (kernels.median_bandwidth, NUMBERS),
-        "scores.plugin_log_score": (partial(scores.plugin_log_score, **CLASSES), X_HAT, RBF),
-        "scores.plugin_score": (partial(scores.plugin_score, **CLASSES), X_HAT, RBF),
-        "simclr.augment.augment": (augment.augment, KEY, IMAGES),
-        "simclr.augment.normalize": (augment.normalize, IMAGES),
-        "simclr.encoder.convolve": (encoder.convolve, IMAGES, jnp.ones((3, 3, 3, 4))),
-        "simclr.encoder.max_pool": (encoder.max_pool, IMAGES),
-        "simclr.train.nt_xent": (train.nt_xent, NUMBERS, NUMBERS),
-        "simulate.policies.random_experiment": (
-            lambda key: simulate.random_experiment(key, D),
-            KEY,
-        ),
-        "simulate.policies.truth": (lambda key, p: simulate.truth(key, 9, p), KEY, SQUARE),
-        "simulate.policies.truth_counts": (
-            lambda key, p: simulate.truth_counts(key, 9, p),
-            KEY,
-            SQUARE,
-        ),
-        "simulate.policies.corrupt": (policies.corrupt, KEY, X_HAT, SQUARE),
-        "simulate.policies.corrupt_counts": (
-            policies.corrupt_counts,
-            KEY,
-            TABLE[:D].astype(int),
-            SQUARE,
-        ),
-        "simulate.policies.mix": (policies.mix, SQUARE, 0.5),
-        "simulate.policies.normal": (lambda sigma: policies.normal(D, sigma), 0.5),
-        "simulate.policies.row_similar": (policies.row_similar, SQUARE),
-        "simulate.sampling.binomial": (sampling.binomial, KEY, jnp.arange(4), jnp.full(4, 0.3)),
-        "simulate.sampling.multinomial": (sampling.multinomial, KEY, jnp.arange(4), SQUARE[0]),
-        "simulate.sweeps.table_log_score": (simulate.table_log_score, TABLE),
-        "simulate.sweeps.trial_key": (simulate.trial_key, KEY, 1, 2),
-        "simulate.sweeps.trial": (
-            lambda key, counts, t: simulate.trial(
-                key, counts, t, {"log": simulate.table_log_score}
-            ),
-            KEY,
-            TABLE[:3].astype(int),
-            SQUARE,
-        ),
-    }
-    | {
-        f"{name}: pass": (lambda bound, z: bound.kernel_pass(z), bound, NUMBERS)
-        for name, bound in BOUND.items()
-    }
-    | {
-        f"{name}: gradient": (
-            jax.grad(lambda y, k: scores.plugin_log_score(X_HAT, y, k, **CLASSES)),
-            NUMBERS,
-            bound.kernel,
-        )
-        for name, bound in BOUND.items()
-        if name != "delta"
-    }
-)
+
+
+def case(function, *arguments, first=(), call=None, **static):
+    """The name of a function that users compile, a call of it, and the arrays that it is given."""
+    inner = inspect.unwrap(function)
+    name = f"{inner.__module__.removeprefix('jgram.')}.{inner.__name__}"
+    return name, (call or partial(function, *first, **static), *arguments)
+
+
+MESH = jax.make_mesh((1,), ("records",))
+SCORED = {"log": simulate.table_log_score}
+PUBLIC = dict([
+    case(contrasts.products, RBF, REPORTS, **CLASSES),
+    case(contrasts.payoffs, RBF, REPORTS, **CLASSES),
+    case(contrasts.pair_payoffs, RBF, REPORTS, complete=True, **CLASSES),
+    case(contrasts.noise_tests, RBF, REPORTS, **CLASSES),
+    case(block, RBF, jnp.arange(3), jnp.arange(2)),
+    case(dependence.ky_fan_sum, TABLE, k=2),
+    case(dependence.maximal_correlation, TABLE),
+    case(dependence.mutual_information, TABLE),
+    case(dependence.top_k_volume, TABLE, k=2),
+    case(determinant.determinant, SQUARE[None], call=jax.vmap(determinant.determinant)),
+    case(determinant.eliminate_gram, SQUARE),
+    case(determinant.eliminate_sums, TABLE.T),
+    case(determinant.inverse_cholesky, SQUARE[None], call=jax.vmap(determinant.inverse_cholesky)),
+    case(determinant.solve, SQUARE[None], SQUARE[None], call=jax.vmap(determinant.solve)),
+    case(determinant.log_determinant, SQUARE),
+    case(determinant.log_determinant_of_sums, TABLE.T),
+    case(determinant.log_top_determinant, SQUARE, rank=2),
+    case(determinant.log_top_determinant_of_sums, TABLE.T, rank=2),
+    case(gram_matrix.gram, X_HAT, RBF, **CLASSES),
+    case(gram_matrix.gram_state, X_HAT, NUMBERS, kernel=kernels.linear, **CLASSES),
+    case(gram_matrix.joint_table, X_HAT, OUTCOMES, num_outcomes=5, **CLASSES),
+    case(gram_matrix.merge, STATE, STATE),
+    case(gram_matrix.sharded_gram_state, X_HAT, NUMBERS, first=[MESH], kernel=kernels.linear,
+         **CLASSES),
+    case(gram_matrix.update, STATE, X_HAT, NUMBERS, kernel=kernels.linear),
+    case(influences.contributions, LINES, X_HAT),
+    case(influences.influence, X_HAT, RBF, **CLASSES),
+    case(influences.leave_one_out, LINES, X_HAT),
+    case(influences.linearise, X_HAT, RBF, **CLASSES),
+    case(influences.relabelling_gains, LINES, X_HAT),
+    case(kernels.median_bandwidth, NUMBERS),
+    case(scores.plugin_log_score, X_HAT, RBF, **CLASSES),
+    case(scores.plugin_score, X_HAT, RBF, **CLASSES),
+    case(augment.augment, KEY, IMAGES),
+    case(augment.normalize, IMAGES),
+    case(encoder.convolve, IMAGES, jnp.ones((3, 3, 3, 4))),
+    case(encoder.max_pool, IMAGES),
+    case(train.nt_xent, NUMBERS, NUMBERS),
+    case(simulate.random_experiment, KEY, call=lambda key: simulate.random_experiment(key, D)),
+    case(simulate.truth, KEY, SQUARE, call=lambda key, p: simulate.truth(key, 9, p)),
+    case(simulate.truth_counts, KEY, SQUARE, call=lambda key, p: simulate.truth_counts(key, 9, p)),
+    case(policies.corrupt, KEY, X_HAT, SQUARE),
+    case(policies.corrupt_counts, KEY, TABLE[:D].astype(int), SQUARE),
+    case(policies.mix, SQUARE, 0.5),
+    case(policies.normal, 0.5, first=[D]),
+    case(policies.row_similar, SQUARE),
+    case(sampling.binomial, KEY, jnp.arange(4), jnp.full(4, 0.3)),
+    case(sampling.multinomial, KEY, jnp.arange(4), SQUARE[0]),
+    case(simulate.table_log_score, TABLE),
+    case(simulate.trial_key, KEY, 1, 2),
+    case(simulate.trial, KEY, TABLE[:3].astype(int), SQUARE,
+         call=lambda key, counts, t: simulate.trial(key, counts, t, SCORED)),
+])  # fmt: skip
+for name, bound in BOUND.items():
+    PUBLIC[f"{name}: pass"] = (lambda bound, z: bound.kernel_pass(z), bound, NUMBERS)
+    if name != "delta":
+        slope = jax.grad(lambda y, kernel: scores.plugin_log_score(X_HAT, y, kernel, **CLASSES))
+        PUBLIC[f"{name}: gradient"] = (slope, NUMBERS, bound.kernel)
 
 # Modules and functions that run eagerly, or compile nothing but the above.
 EAGER = {
