@@ -15,6 +15,7 @@ from types import MappingProxyType
 
 import jsonschema
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from PIL import Image
@@ -266,7 +267,7 @@ def test_order_finds_a_block_length_of_its_own(jgram, folder):
 @pytest.mark.thorough
 def test_numbers_are_read_binned_and_differenced_as_is_told(jgram, folder):
     line = "score visits.csv --report good --observation"
-    table = np.genfromtxt(folder / "visits.csv", delimiter=",", names=True)
+    table = pd.read_csv(folder / "visits.csv")
     edges = ", ".join(f"{edge:g}" for edge in np.quantile(table["level"], [0.25, 0.5, 0.75]))
     comma = "rank comma.csv --report a --report b --observation c --observation-bins 2"
     for asked, words in (
@@ -505,7 +506,7 @@ def test_records_are_put_in_the_order_of_a_column(jgram, folder, form):
 
 
 def test_errors_of_the_library_itself_are_not_hidden(jgram, monkeypatch):
-    monkeypatch.setattr("jgram.cli.read.read_columns", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("jgram.cli.read.read_files", lambda *_, **__: 1 / 0)
     result = jgram(SCORE)
     assert result.exit_code == 1
     assert result.stderr.startswith("jgram: an error of jgram's own, ZeroDivisionError in ")
