@@ -93,23 +93,23 @@ def test_equation_2_gram_of_reports():
     assert score == pytest.approx(math.log(np.linalg.det(expected)))
 
 
-def test_population_score_of_dependent_columns_is_minus_infinity():
+def test_population_score_of_dependent_columns_and_of_many_rare_classes():
     rng = np.random.default_rng(1)
     p, q = random_experiment(rng, 4, 3), random_misreport(rng, 3, 0.2)
     assert math.isfinite(log_population_score(p, q))
     dependent = np.column_stack([p[:, :2], p[:, :2] @ [0.5, 0.5]])
-    assert log_population_score(dependent, q) == -math.inf
-    assert log_population_score(p, [[3, 0, 0], [2, 0, 0], [0, 0, 5]]) == -math.inf
-    assert log_population_score(p[:1] * 0 + 1, q) == -math.inf
-    rank_two = rng.normal(size=(4, 2))
-    assert log_population_score(p, q, kernel=rank_two @ rank_two.T) == -math.inf
-
-
-def test_population_score_survives_many_classes_and_rare_ones():
-    d = 60
-    true = np.geomspace(1, 1e-6, d)
-    q = np.diag(true / true.sum())
-    assert log_population_score(np.eye(d), q) == pytest.approx(2 * np.log(np.diag(q)).sum())
+    rank_two = rng.normal(size=(4, 2))  # features that differ, fewer than classes
+    assert is_independent(p)
+    for experiment, report, kernel in (
+        (dependent, q, None),
+        (p, [[3, 0, 0], [2, 0, 0], [0, 0, 5]], None),
+        (p[:1] * 0 + 1, q, None),
+        (p, q, rank_two @ rank_two.T),
+    ):
+        assert log_population_score(experiment, report, kernel=kernel) == -math.inf
+    shares = np.geomspace(1, 1e-6, 60)
+    q = np.diag(shares / shares.sum())
+    assert log_population_score(np.eye(60), q) == pytest.approx(2 * np.log(np.diag(q)).sum())
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.2, 0.4])
@@ -232,8 +232,10 @@ def test_proposition_4_3_is_not_shared_by_mutual_information():
     assert flips["chi2"] > 10
 
 
-def check_asymptotics(kernel):
+@pytest.mark.parametrize("points", [None, [0.0, 0.5, 1.5, 3.0]], ids=["4.5", "4.11"])
+def test_proposition_4_5_and_theorem_4_11(points):
     """The mean plug-in score of garbled reports falls, and approaches the population score."""
+    kernel = None if points is None else rbf_matrix(np.array(points))
     rng = np.random.default_rng(4)
     p = random_experiment(rng, 4, 3)
     garbling = np.array([[8, 1, 1], [1, 8, 1], [1, 1, 8]])
@@ -251,14 +253,6 @@ def check_asymptotics(kernel):
         assert means[0] > means[1]
     assert max(errors[2:]) < min(errors[:2])
     assert max(errors[2:]) < 0.3
-
-
-def test_proposition_4_5():
-    check_asymptotics(None)
-
-
-def test_theorem_4_11():
-    check_asymptotics(rbf_matrix(np.array([0.0, 0.5, 1.5, 3.0])))
 
 
 def positive_definite(matrix):
@@ -280,14 +274,6 @@ def test_theorem_4_9_gram_matrix_of_labels_is_positive_definite(seed):
     posterior = p * prior
     posterior /= posterior.sum(axis=1, keepdims=True)
     assert positive_definite(p.T @ posterior @ posterior.T @ p)  # 3
-
-
-def test_theorem_4_9_needs_more_than_different_features():
-    """Features of fewer dimensions than classes differ for all outcomes and give a zero score."""
-    rng = np.random.default_rng(5)
-    p, features = random_experiment(rng, 6, 4), rng.normal(size=(6, 3))
-    assert is_independent(p)
-    assert log_population_score(p, np.eye(4) / 4, kernel=features @ features.T) == -math.inf
 
 
 @pytest.mark.parametrize("kernel", [None, rbf_matrix(np.array([0.0, 0.3, 0.9, 2.0]))])
@@ -488,7 +474,7 @@ def test_proposition_3_1_3_distance(d):
         assert dist_ordering(two.better, two.worse, distance).dominates
 
 
-def test_figure_1():
+def test_figure_1(capsys):
     """The printed matrices fit each other; the report drawn is far from the truth."""
     results = volume.run(smoke=True, as_published=False, seed=0)
     assert results["volumes"] == pytest.approx({"truth": 0.01728, "report": 0.0082944})
@@ -497,9 +483,6 @@ def test_figure_1():
     np.testing.assert_allclose(volume.MISREPORT.sum(axis=1), [0.3, 0.3, 0.4])
     np.testing.assert_allclose(reported_given_true(volume.MISREPORT), volume.EXPERIMENT)
     assert not results["diagonally_maximal"]
-
-
-def test_impossibilities_are_printed_and_hold(capsys):
     results = impossibility.run(smoke=True, as_published=False, seed=0)
     for name in impossibility.CLAIMS:
         assert results[name]["gap"] < 1e-15
@@ -508,19 +491,16 @@ def test_impossibilities_are_printed_and_hold(capsys):
     assert capsys.readouterr().out.count("there is none") == 4
 
 
+EVEN = np.eye(2) / 2
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: log_population_score(np.eye(3), np.eye(2) / 2), r"got \[3, 3\] and \[2, 2\]"),
-        (lambda: log_population_score([[1, 2], [3, 4]], np.eye(2) / 2), "sum to 1, got column"),
-        (
-            lambda: log_population_score(np.eye(2), np.eye(2) / 2, kernel=np.diag([1, -1])),
-            "eigenvalue of -1",
-        ),
-        (
-            lambda: log_population_score(np.eye(2), np.eye(2) / 2, kernel=np.eye(3)),
-            r"kernel matrix \[2, 2\]",
-        ),
+        (lambda: log_population_score(np.eye(3), EVEN), r"got \[3, 3\] and \[2, 2\]"),
+        (lambda: log_population_score([[1, 2], [3, 4]], EVEN), "sum to 1, got column"),
+        (lambda: log_population_score(np.eye(2), EVEN, kernel=np.diag([1, -1])), "value of -1"),
+        (lambda: log_population_score(np.eye(2), EVEN, kernel=np.eye(3)), r"matrix \[2, 2\]"),
         (lambda: concentration_bound(0, 4), "num_records >= 1"),
         (lambda: concentration_bound(10, 4, 0.0), "failure_probability in"),
         (lambda: sample_size(2, 0.6, 0.1), r"failure_probability in \(0, 0.5\]"),
@@ -529,11 +509,9 @@ def test_impossibilities_are_printed_and_hold(capsys):
         (lambda: sample_size(0, 0.1, 0.1, 0.3), "num_classes >= 1"),
         (lambda: relative_error_bound(np.ones((2, 3)), 0.1), r"\[d, d\], got shape \[2, 3\]"),
         (lambda: relative_error_bound(np.eye(2), -0.1), "deviation >= 0"),
-        (
-            lambda: dist_guarantee([[2, 0], [0, 0]], [[1, 1], [0, 0]], 1 - np.eye(2)),
-            "every label to occur",
-        ),
+        (lambda: dist_guarantee([[2, 0], [0, 0]], [[1, 1], [0, 0]], 1 - np.eye(2)),
+         "every label to occur"),
     ],
-)
+)  # fmt: skip
 def test_bad_input_is_one_clear_error(call, message, unchecked):
     assert re.search(message, refused(call))

@@ -82,6 +82,8 @@ def test_misreport_matrix_counts_pairs():
     for true, reported in zip(x, x_hat, strict=True):
         expected[true, reported] += 1 / 200
     np.testing.assert_allclose(misreport_matrix(x, x_hat), expected)
+    counts = np.array([[5, 1, 0], [1, 6, 1], [0, 2, 7]])
+    np.testing.assert_array_equal(joint_frequencies(counts), joint_frequencies(counts / 23))
 
 
 @given(seeds)
@@ -93,11 +95,6 @@ def test_equation_1_conditionals_times_marginals_are_the_joint(seed):
         true_given_reported = reported_given_true(joint.T)
         np.testing.assert_allclose(true_given_reported @ np.diag(reported), joint, atol=1e-15)
         np.testing.assert_allclose(true_given_reported.sum(axis=0), 1.0)
-
-
-def test_counts_and_frequencies_agree():
-    counts = np.array([[5, 1, 0], [1, 6, 1], [0, 2, 7]])
-    np.testing.assert_array_equal(joint_frequencies(counts), joint_frequencies(counts / 23))
 
 
 @pytest.mark.parametrize(
@@ -183,7 +180,7 @@ def test_independence_is_rank():
     assert is_independent(np.column_stack([p[:, 0], 0.999 * p[:, 0] + 0.001 * p[:, 1]]))
 
 
-def test_distances_are_means_over_records():
+def test_distances_are_means_over_records_and_what_each_orders():
     rng = np.random.default_rng(2)
     x, x_hat = rng.integers(0, 4, 100), rng.integers(0, 4, 100)
     distance = random_semimetric(rng, 4)
@@ -191,6 +188,16 @@ def test_distances_are_means_over_records():
     assert dist_ordering(q, q, distance).distance == pytest.approx(distance[x, x_hat].mean())
     assert hamming_distance(q) == pytest.approx((x != x_hat).mean())
     assert hamming_distance(q) == pytest.approx(1 - np.trace(q))
+    truth, close, far = np.diag([5, 5]), np.array([[5, 0], [1, 4]]), np.array([[0, 5], [5, 0]])
+    orders = [exact_match_ordering(*pair).dominates for pair in
+              ((truth, close), (truth, far), (close, far), (truth, truth))]  # fmt: skip
+    assert orders == [True, True, False, False]
+    near = np.array([[3, 2, 0], [0, 5, 0], [0, 0, 5]])
+    far = np.array([[4, 0, 1], [0, 5, 0], [0, 0, 5]])
+    ordinal = np.abs(np.subtract.outer(np.arange(3), np.arange(3))) ** 2
+    assert hamming_ordering(far, near).dominates
+    assert dist_ordering(near, far, ordinal).dominates
+    assert not dist_ordering(near, far, ordinal, alpha=0.5).dominates  # 2 < 4/2 fails: a tie
 
 
 @given(seeds)
@@ -328,22 +335,3 @@ def test_proposition_2_1_3_larger_alpha_refines(seed, one, two):
     smaller, larger = sorted([one, two])
     if dist_ordering(first, second, distance, alpha=smaller).dominates:
         assert dist_ordering(first, second, distance, alpha=larger).dominates
-
-
-def test_exact_match_orders_the_truth_alone():
-    truth, close, far = np.diag([5, 5]), np.array([[5, 0], [1, 4]]), np.array([[0, 5], [5, 0]])
-    assert exact_match_ordering(truth, close).dominates
-    assert exact_match_ordering(truth, far).dominates
-    assert not exact_match_ordering(close, far).dominates
-    assert not exact_match_ordering(truth, truth).dominates
-
-
-def test_dist_weighs_errors_by_their_size():
-    near, far = (
-        np.array([[3, 2, 0], [0, 5, 0], [0, 0, 5]]),
-        np.array([[4, 0, 1], [0, 5, 0], [0, 0, 5]]),
-    )
-    ordinal = np.abs(np.subtract.outer(np.arange(3), np.arange(3))) ** 2
-    assert hamming_ordering(far, near).dominates
-    assert dist_ordering(near, far, ordinal).dominates
-    assert not dist_ordering(near, far, ordinal, alpha=0.5).dominates  # 2 < 4/2 fails: a tie
