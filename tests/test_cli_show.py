@@ -78,13 +78,13 @@ def test_characters_that_the_terminal_lacks_are_replaced(monkeypatch):
     say_view([made(("naïve", ["Jürgen"], True), ("score ± 95%", ["-3.10 ± 0.20"]))])
     say("distance² − ∞")
     say_json('{"Jürgen": "± 1"}')
-    head, rule, row, _, line, record, _ = shown().split("\n")
+    head, rule, row, _, line, *record = shown().split("\n")
     assert head.split() == ["na\\xefve", "score", "+-", "95%"]
     assert set(rule) == {"-"}
     assert row.split() == ["J\\xfcrgen", "-3.10", "+-", "0.20"]
     assert len(head) == len(rule) == len(row)
     assert line == "distance2 - inf"
-    assert json.loads(record) == {"Jürgen": "± 1"}
+    assert json.loads("".join(record)) == {"Jürgen": "± 1"}
 
 
 def test_names_json_and_notes_cannot_steer_the_terminal(capsys):
