@@ -406,10 +406,7 @@ def time_keys(given: Column) -> np.ndarray:
     """What records are put in order of time by: numbers, dates, or texts of one form.
 
     Texts such as ``2009Q1`` or ``t007``, all of one length and with the same letters, are in the
-    order of time as they stand; any others are not.
-
-    Raises:
-        ValueError: Missing values, dates that can be read in two ways, other texts.
+    order of time as they stand; any others are refused.
 
     Example:
         >>> time_keys(column(["1.5.2009", "12.4.2009"], "day")).argsort()

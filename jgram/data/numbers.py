@@ -149,10 +149,7 @@ def are_numbers(reports: Mapping[str, Column], kind: ReportKind = "auto") -> boo
     """Whether reports are amounts, grades or scores rather than categories.
 
     Found so where all are numbers, and one has fractions, several negative values, or whole numbers
-    that lie far apart.
-
-    Raises:
-        ValueError: Numbers beside words, or an unknown kind.
+    that lie far apart. Numbers beside words are refused.
 
     Example:
         >>> from jgram.data.columns import read
@@ -200,14 +197,7 @@ def normal_scores(given: Column, weights: np.ndarray | None = None) -> np.ndarra
     """Quantiles of the normal law at the mid-ranks of a report of numbers, NaN where it has none.
 
     What they say does not depend on a scale, nor on how strict a judge is: they are the same after
-    any increasing transformation.
-
-    Args:
-        given: Numbers ``[n]``.
-        weights: Frequencies ``[n]``.
-
-    Raises:
-        ValueError: No number at all, or infinite ones.
+    any increasing transformation. ``weights`` are frequencies ``[n]``.
 
     Example:
         >>> from jgram.data.columns import read
