@@ -35,6 +35,8 @@ TESTS = {
     "observed": ("observed", "influences"),
     "uncertainty": ("noise", "findings"),
     "annotators": ("annotators",),
+    "counted": ("counted", "ways_in"),
+    "streams": ("streams", "ways_in"),
 }
 OPERATORS = {
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.Pow: ast.Mult,
