@@ -20,35 +20,11 @@ if TYPE_CHECKING:
     from jgram.findings import Finding
 
 __all__ = [
-    "OBEYED",
-    "SHOWN",
-    "Field",
-    "Line",
-    "Shown",
-    "Table",
-    "View",
-    "attributes_of",
-    "between",
-    "cell_width",
-    "columns",
-    "conclusion_of",
-    "finding_line",
-    "in_brackets",
-    "judged",
-    "laid_out",
-    "p_value",
-    "records",
-    "room",
-    "share",
-    "table_html",
-    "texts",
-    "to_frame",
-    "to_html",
-    "to_record",
-    "to_text",
-    "visible",
-    "wrapped",
-]
+    "OBEYED", "SHOWN", "Field", "Line", "Shown", "Table", "View", "attributes_of", "between",
+    "cell_width", "columns", "conclusion_of", "finding_line", "in_brackets", "judged", "laid_out",
+    "p_value", "records", "room", "share", "shortened", "table_html", "texts", "to_frame",
+    "to_html", "to_record", "to_text", "visible", "wrapped",
+]  # fmt: skip
 
 SHOWN = 20  # rows of a long table
 NUMBERS = "reports of numbers, by their ranks: units and strictness do not matter, order does"
@@ -323,8 +299,8 @@ def laid_out(
     width = width or room()
     limit = min(limit, table.most) if table.long else len(table.rows)
     first, *others = [
-        _Column([*map(spell, column.head)], [*map(spell, column.cells)], column.name)
-        for column in texts(table, limit)
+        _Column([*map(spell, head)], [*map(spell, cells)], name)
+        for head, cells, name in texts(table, limit)
     ]
     parts = []
     for column in others:
@@ -362,14 +338,10 @@ def _least(column: _Column) -> int:
     """The width that a column must have: all of numbers, so much of names that they differ."""
     if not column.name:
         return _width(column)
-    least = max(_LEAST, *map(cell_width, column.head))
-    names = set(column.cells)
-    enough = (
-        width
-        for width in range(least, _width(column))
-        if len({_shortened(name, width) for name in names}) == len(names)
-    )
-    return next(enough, _width(column))
+    names, most = set(column.cells), _width(column)
+    widths = range(max(_LEAST, *map(cell_width, column.head)), most)
+    apart = (width for width in widths if len({_cut(x, width) for x in names}) == len(names))
+    return next(apart, most)
 
 
 def _part(columns: Sequence[_Column], width: int) -> str:
@@ -378,33 +350,34 @@ def _part(columns: Sequence[_Column], width: int) -> str:
         left = width - sum(widths) - 2 * (len(widths) - 1)
         widths[j] += max(0, min(left, _width(column) - widths[j]))
     height = max(len(column.head) for column in columns)
-    stacked = [
-        [*[""] * (height - len(column.head)), *column.head, *column.cells] for column in columns
-    ]
+    stacked = ([""] * (height - len(one.head)) + one.head + one.cells for one in columns)
     lines = [
-        "  ".join(
-            _padded(_shortened(cell, size) if column.name else cell, size, left=column.name)
-            for cell, size, column in zip(row, widths, columns, strict=True)
-        ).rstrip()
+        "  ".join(map(_fitted, row, widths, (one.name for one in columns))).rstrip()
         for row in zip(*stacked, strict=True)
     ]
     rule = "─" * (sum(widths) + 2 * (len(widths) - 1))
     return "\n".join([*lines[:height], rule, *lines[height:]])
 
 
-def _shortened(text: str, width: int) -> str:
+def shortened(text: str, fits: Callable[[str], bool]) -> str:
     """Both ends of a text that is too long: names often differ at the end."""
     shown = text
     for kept in range(len(text) - 1, 1, -1):
-        if cell_width(shown) <= width:
+        if fits(shown):
             break
         shown = text[: (kept + 1) // 2] + "…" + text[-(kept // 2) :]
     return shown
 
 
-def _padded(text: str, width: int, *, left: bool) -> str:
-    spaces = " " * (width - cell_width(text))
-    return text + spaces if left else spaces + text
+def _cut(text: str, width: int) -> str:
+    return shortened(text, lambda shown: cell_width(shown) <= width)
+
+
+def _fitted(cell: str, width: int, name: bool) -> str:
+    """Names are cut and stand left, numbers right."""
+    shown = _cut(cell, width) if name else cell
+    spaces = " " * (width - cell_width(shown))
+    return shown + spaces if name else spaces + shown
 
 
 # As HTML, as a frame, as JSON ---------------------------------------------------------------

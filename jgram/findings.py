@@ -12,14 +12,8 @@ from jgram.observed import Features, Mapped, Observed
 from jgram.uncertainty import Uncertainty
 
 __all__ = [
-    "FINDINGS",
-    "Evidence",
-    "Finding",
-    "class_counts",
-    "diagnose",
-    "relabelling",
-    "structural_zero",
-]
+    "FINDINGS", "Evidence", "Finding", "class_counts", "diagnose", "relabelling", "structural_zero",
+]  # fmt: skip
 
 RARE = 30
 NEAR_MIXTURE = 0.1
@@ -62,56 +56,39 @@ def structural_zero(x_hat: Any, observed: Observed, classes: Sequence[Any]) -> F
         >>> structural_zero(np.array([0, 1]), observed, ["a", "b", "c"]).message
         "class 'c' is never reported: the score is 0 by definition"
     """
-    d = len(classes)
+    d, bound = len(classes), observed.rank_bound
     if d == 1:
         return Finding(
-            "one class",
-            "fatal",
+            "one class", "fatal",
             f"every record is reported as {classes[0]!r}: such a report says nothing",
-            "list all possible labels in classes=, if there are others",
-            d,
-            "score",
-        )
+            "list all possible labels in classes=, if there are others", d, "score",
+        )  # fmt: skip
     counts = class_counts(x_hat, d)
     if (counts == 0).any():
         missing = [name for name, count in zip(classes, counts, strict=True) if count == 0]
         names = ", ".join(map(repr, missing[:5])) + (", ..." if len(missing) > 5 else "")
-        one = len(missing) == 1
+        are = f" {names} is" if len(missing) == 1 else f"es {names} are"
         return Finding(
-            "never reported",
-            "fatal",
-            f"class{'' if one else 'es'} {names} {'is' if one else 'are'} never reported: the "
-            "score is 0 by definition",
+            "never reported", "fatal",
+            f"class{are} never reported: the score is 0 by definition",
             "leave the class out of classes=, or merge it with another in all reports",
-            len(missing),
-            "score",
-        )
-    if observed.rank_bound < d:
-        return _too_few(observed, d)
-    return None
-
-
-def _too_few(observed: Observed, d: int) -> Finding:
-    bound = observed.rank_bound
+            len(missing), "score",
+        )  # fmt: skip
+    if bound >= d:
+        return None
     if isinstance(observed, Features | Mapped):
         return Finding(
-            "too few features",
-            "fatal",
+            "too few features", "fatal",
             f"{bound} features cannot span {d} classes: the Gram matrix has rank at most {bound}, "
             "the score is 0 for every report",
             f"use rbf, whose rank is full, features of {d} or more dimensions, or the top-{bound} "
-            f"volume, plugin_log_score(..., rank={bound})",
-            bound,
-            "score",
-        )
+            f"volume, plugin_log_score(..., rank={bound})", bound, "score",
+        )  # fmt: skip
     return Finding(
-        "too few outcomes",
-        "fatal",
+        "too few outcomes", "fatal",
         f"{bound} distinct outcomes cannot tell {d} classes apart: the score is 0 for every report",
-        f"observe at least {d} distinct values: more bins, or a second observation",
-        bound,
-        "score",
-    )
+        f"observe at least {d} distinct values: more bins, or a second observation", bound, "score",
+    )  # fmt: skip
 
 
 class Evidence(NamedTuple):
@@ -152,12 +129,12 @@ def diagnose(evidence: Evidence) -> list[Finding]:
         >>> [finding.name for finding in diagnose(evidence)]
         ['rare class']
     """
-    for look in FATAL if evidence.classes else (_nothing_varies,):
-        found = look(evidence)
-        if found is not None:
-            return [found]
-    looks = FINDINGS if evidence.classes else (_inside_the_noise,)
-    return [found for look in looks if (found := look(evidence)) is not None]
+    fatal, others = FATAL, FINDINGS
+    if not evidence.classes:
+        fatal, others = (_nothing_varies,), (_inside_the_noise,)
+    if found := next(filter(None, (look(evidence) for look in fatal)), None):
+        return [found]
+    return [*filter(None, (look(evidence) for look in others))]
 
 
 def class_counts(x_hat: Any, d: int, weights: Any = None) -> np.ndarray:
@@ -178,69 +155,56 @@ def _nothing_varies(evidence: Evidence) -> Finding | None:
     if np.isfinite(evidence.uncertainty.log_score):
         return None
     return Finding(
-        "nothing varies",
-        "fatal",
+        "nothing varies", "fatal",
         "the numbers of the report, or the observations, hardly vary: the score is 0",
-        "leave the report out, or observe something that depends on the truth",
-        concerns="score",
-    )
+        "leave the report out, or observe something that depends on the truth", concerns="score",
+    )  # fmt: skip
 
 
 def _centred_features(evidence: Evidence) -> Finding | None:
     """Features that sum to 0 over the records: whatever the reports, their class sums cancel."""
-    observed = evidence.observed
-    if np.isfinite(evidence.uncertainty.log_score) or not isinstance(observed, Features):
+    found = evidence.uncertainty
+    if np.isfinite(found.log_score) or not isinstance(evidence.observed, Features):
         return None
-    features = np.asarray(observed.points, np.float64)
-    weights = evidence.uncertainty.weights
-    mean = weights @ features / weights.sum()
-    size = np.sqrt(np.mean(features**2))
-    if np.abs(mean).max() > 1e-6 * size:
+    features = np.asarray(evidence.observed.points, np.float64)
+    mean = float(np.abs(found.weights @ features / found.weights.sum()).max())
+    if mean > 1e-6 * np.sqrt(np.mean(features**2)):
         return None
     return Finding(
-        "centred features",
-        "fatal",
+        "centred features", "fatal",
         "the features average to 0 over the records, so that the sums of the classes cancel: the "
         "score is 0 for every report",
-        "add the constant, jgram.Linear(lambda y: jnp.append(y, 1.0)), or use rbf",
-        float(np.abs(mean).max()),
-        "score",
-    )
+        "add the constant, jgram.Linear(lambda y: jnp.append(y, 1.0)), or use rbf", mean, "score",
+    )  # fmt: skip
 
 
 def _merged_classes(evidence: Evidence) -> Finding | None:
     """Names the classes in the smallest combination that the observations do not see."""
-    found, classes = evidence.uncertainty, evidence.classes
+    found, classes, d = evidence.uncertainty, evidence.classes, len(evidence.classes)
     if np.isfinite(found.log_score):
         return None
-    d = len(classes)
     with float64():
-        matrix = np.asarray(
-            evidence.observed.class_gram(np.maximum(evidence.x_hat, 0), d, found.weights), float
-        )
+        labels = np.maximum(evidence.x_hat, 0)
+        matrix = np.asarray(evidence.observed.class_gram(labels, d, found.weights), float)
     scale = np.sqrt(np.abs(np.diagonal(matrix)))
     scale = np.where(scale > 0, scale, 1.0)
     values, vectors = np.linalg.eigh(matrix / scale[:, None] / scale)
-    names = [classes[k] for k in np.argsort(-np.abs(vectors[:, 0]))[:2]]
     if values[0] < -1e-6 * d:
         return Finding(
-            "not positive",
-            "fatal",
+            "not positive", "fatal",
             f"the kernel is not positive semi-definite: its Gram matrix has eigenvalue "
             f"{values[0]:.2g} at unit diagonal",
-            "use a positive definite kernel",
-            float(values[0]),
-        )
+            "use a positive definite kernel", float(values[0]),
+        )  # fmt: skip
+    one, other = (classes[k] for k in np.argsort(-np.abs(vectors[:, 0]))[:2])
     return Finding(
-        "merged classes",
-        "fatal",
-        f"rank {found.rank} of {d}: the observations do not tell classes {names[0]!r} and "
-        f"{names[1]!r} apart from mixtures of the others (tolerance "
+        "merged classes", "fatal",
+        f"rank {found.rank} of {d}: the observations do not tell classes {one!r} and {other!r} "
+        "apart from mixtures of the others (tolerance "
         f"{default_tolerance(d, np.asarray(found.pivots).dtype):.1g})",
         "merge the two classes, or observe something that differs between them",
-        found.rank,
-        "score",
-    )
+        found.rank, "score",
+    )  # fmt: skip
 
 
 def _rare_class(evidence: Evidence) -> Finding | None:
@@ -252,13 +216,12 @@ def _rare_class(evidence: Evidence) -> Finding | None:
         return None
     alone = ": with one record there is no unbiased score and no bias estimate"
     return Finding(
-        "rare class",
-        "warning",
+        "rare class", "warning",
         f"class {evidence.classes[rarest]!r} is reported {counts[rarest]:g} times"
         + (alone if counts[rarest] < 2 else ""),
         f"intervals want about {RARE} records of every class: merge some or collect more",
         float(counts[rarest]),
-    )
+    )  # fmt: skip
 
 
 def _near_singular(evidence: Evidence) -> Finding | None:
@@ -266,14 +229,12 @@ def _near_singular(evidence: Evidence) -> Finding | None:
     if not evidence.uncertainty.near_singular:
         return None
     return Finding(
-        "near singular",
-        "warning",
+        "near singular", "warning",
         f"the standard error of the log score is {error:.2f}: the score is so near zero that "
         "intervals do not hold",
         "treat the report as not separable from noise; collect more records or better observations",
-        error,
-        "score",
-    )
+        error, "score",
+    )  # fmt: skip
 
 
 def _near_mixture(evidence: Evidence) -> Finding | None:
@@ -285,27 +246,24 @@ def _near_mixture(evidence: Evidence) -> Finding | None:
     if smallest >= NEAR_MIXTURE:
         return None
     return Finding(
-        "near mixture",
-        "note",
+        "near mixture", "note",
         f"the observations of class {evidence.classes[worst]!r} are nearly a mixture of other "
         f"classes' (relative distance {smallest:.3f})",
         "the score rests on this class; an observation that tells it apart would help most",
-        smallest,
-        "score",
-    )
+        smallest, "score",
+    )  # fmt: skip
 
 
 def _inside_the_noise(evidence: Evidence) -> Finding | None:
-    if evidence.noise_p_value is None or evidence.noise_p_value <= 1 - evidence.confidence:
+    p_value = evidence.noise_p_value
+    if p_value is None or p_value <= 1 - evidence.confidence:
         return None
     return Finding(
-        "inside the noise",
-        "warning",
-        "labels permuted at random would fit the observations as well with probability "
-        f"{evidence.noise_p_value:.2g}",
-        "the data cannot tell this report from labels without any information",
-        evidence.noise_p_value,
-    )
+        "inside the noise", "warning",
+        f"labels permuted at random would fit the observations as well with probability "
+        f"{p_value:.2g}",
+        "the data cannot tell this report from labels without any information", p_value,
+    )  # fmt: skip
 
 
 def _volume_of_noise(evidence: Evidence) -> Finding | None:
@@ -313,15 +271,13 @@ def _volume_of_noise(evidence: Evidence) -> Finding | None:
     if evidence.seen >= ways / 2:
         return None
     return Finding(
-        "volume of noise",
-        "warning",
+        "volume of noise", "warning",
         f"{ways + 1} classes differ in {ways} independent way{'s' * (ways != 1)}, of which the "
         f"observations show {max(evidence.seen, 0.0):.1f}: most of this score is the volume of "
         "noise, which is largest for labels that look balanced",
         "do not compare scores like this one: jgram rank compares reports without that volume",
-        evidence.seen,
-        "score",
-    )
+        evidence.seen, "score",
+    )  # fmt: skip
 
 
 FATAL = (_no_score_possible, _centred_features, _merged_classes)
@@ -361,10 +317,8 @@ def relabelling(
     moved = [k for k in range(len(names)) if names[k] != k]
     words = ", ".join(f"{classes[k]!r} as {classes[names[k]]!r}" for k in moved[:4])
     return Finding(
-        "relabelling",
-        "warning",
+        "relabelling", "warning",
         f"{second!r} agrees with {first!r} on {agree:.0%} of the records, and on {read:.0%} when "
         f"{second!r} is read with {words}",
-        "the score cannot see a swap of class names: check which naming is right",
-        agree,
-    )
+        "the score cannot see a swap of class names: check which naming is right", agree,
+    )  # fmt: skip

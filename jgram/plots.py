@@ -13,21 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jgram.display import cell_width, visible
+from jgram.display import cell_width, shortened, visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = [
-    "curve_figure",
-    "figure",
-    "images_figure",
-    "intervals_figure",
-    "series_figure",
-    "shares_figure",
+    "curve_figure", "figure", "images_figure", "intervals_figure", "series_figure", "shares_figure",
     "to_svg",
-]
+]  # fmt: skip
 
 MOST_MARKS = 40
 MARK, SOFT, TEXT, WORSE, PAPER = "#0b62a4", "#8d969f", "#17202a", "#c4510b", "#ffffff"
@@ -35,6 +30,10 @@ _SIZE = 12  # of letters
 _MOST_POINTS = 500  # of a curve
 _LINE, _MOST_LINES = 48, 4  # characters of a title's line, and lines
 _ROOM = 335.0  # points that a text of an ordinary figure may take
+
+
+def _percent(value: float, _: Any) -> str:
+    return f"{value:.0%}"
 
 
 def figure(
@@ -122,7 +121,7 @@ def intervals_figure(
         colour, fill = (MARK, MARK) if marks is None else marks[i]
         value, interval = values[i], intervals[i]
         axes.annotate(
-            _shortened(visible(names[i])), (0, row + 0.22), xycoords=("axes fraction", "data"),
+            _shortened(names[i]), (0, row + 0.22), xycoords=("axes fraction", "data"),
             fontsize=_SIZE, color=TEXT, parse_math=False, zorder=1,
             bbox={"facecolor": PAPER, "linewidth": 0, "pad": 1.5},
         )  # fmt: skip
@@ -133,32 +132,18 @@ def intervals_figure(
         if interval is not None:
             axes.hlines(row, *interval, color=colour, lw=3, alpha=0.5)
         axes.plot(value, row, "o", color=colour, ms=7.5, mfc=fill, mew=2)
-    if not shown:
-        _say_nothing(axes)
     _limit(axes, [x for x in values if x is not None and np.isfinite(x)], intervals, ends)
     axes.set_ylim(-0.4, len(shown) - 0.3)
     axes.set_yticks([])
     axes.grid(axis="x", color=SOFT, alpha=0.35, lw=0.8)
-    _finish(axes, title)
     if percent:
-        axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+        axes.xaxis.set_major_formatter(_percent)
+    _finish(axes, title, empty=not shown)
     return drawing
 
 
-def shares_figure(
-    names: Sequence[str],
-    shares: Sequence[float | None],
-    intervals: Sequence[tuple[float, float] | None],
-    *,
-    title: str,
-    absent: str = "not estimable",
-    marks: Sequence[tuple[str, str]] | None = None,
-) -> "Figure":
-    """:func:`intervals_figure` of shares, in percent, with 0 and 1 in it."""
-    return intervals_figure(
-        names, shares, intervals, title=title, absent=absent, percent=True, marks=marks,
-        ends=(0.0, 1.0),
-    )  # fmt: skip
+shares_figure = partial(intervals_figure, percent=True, ends=(0.0, 1.0), absent="not estimable")
+""":func:`intervals_figure` of shares, in percent, with 0 and 1 in it."""
 
 
 def curve_figure(
@@ -183,8 +168,6 @@ def curve_figure(
     total = int(places[-1]) if len(places) else 1
     kept = np.unique(np.linspace(0, len(values) - 1, _MOST_POINTS, dtype=int))[: len(values)]
     values, places = values[kept], places[kept]
-    if not len(values):
-        _say_nothing(axes)
     axes.fill_between(places, values, color=MARK, alpha=0.25, lw=0)
     axes.plot(places, values, color=MARK, lw=1.8)
     axes.axvline(number, color=TEXT, lw=1.2)
@@ -197,8 +180,8 @@ def curve_figure(
     )  # fmt: skip
     axes.set_ylim(0, 1.02)
     axes.set_xlim(0, total)
-    axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
-    _finish(axes, title, _ROOM - 60)
+    axes.yaxis.set_major_formatter(_percent)
+    _finish(axes, title, _ROOM - 60, empty=not len(values))
     return drawing
 
 
@@ -223,18 +206,17 @@ def series_figure(
         shown = np.array([np.nan if value is None else value for value in values])
         style = ("-", "--", ":", "-.")[line % 4]
         axes.plot(shown, style, marker="o", ms=4, color=(MARK, TEXT, SOFT)[line % 3],
-                  label=_shortened(visible(name), 0.7 * _ROOM, 9))  # fmt: skip
-    if all(value is None for values in series.values() for value in values):
-        _say_nothing(axes)
+                  label=_shortened(name, 0.7 * _ROOM, 9))  # fmt: skip
     failed = np.flatnonzero(crossed)
     axes.plot(failed, np.zeros(len(failed)), "x", color=WORSE, ms=8, mew=2)
     axes.set_xticks(ticks, [visible(places[i])[:10] for i in ticks])
-    axes.set_ylim(-0.04, max(1.04, *(value or 0 for each in series.values() for value in each)))
-    axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+    there = [value for values in series.values() for value in values if value is not None]
+    axes.set_ylim(-0.04, max([1.04, *there]))
+    axes.yaxis.set_major_formatter(_percent)
     legend = axes.legend(loc="lower left", fontsize=9, frameon=False)
     for text in legend.get_texts():
         text.set_parse_math(False)
-    _finish(axes, title, _ROOM - 60)
+    _finish(axes, title, _ROOM - 60, empty=not there)
     return drawing
 
 
@@ -254,7 +236,7 @@ def images_figure(images: Sequence[np.ndarray], titles: Sequence[str]) -> "Figur
     for axes, image, title in zip(grid, images, titles, strict=False):
         white = 255 if image.dtype == np.uint8 else 1
         axes.imshow(image, cmap="gray", vmin=0, vmax=white, interpolation="nearest")
-        shown = "\n".join(_shortened(visible(line), 128.0, 8) for line in title.split("\n"))
+        shown = "\n".join(_shortened(line, 128.0, 8) for line in title.split("\n"))
         axes.set_title(shown, fontsize=8, parse_math=False)
     return drawing
 
@@ -267,26 +249,24 @@ def _limit(
     if not marks:
         return
     low, high = min(marks), max(marks)
-    reach = 1.5 * max(high - low, 1e-9)
     reached = [x for bounds in intervals if bounds is not None for x in bounds if np.isfinite(x)]
-    least = max(low - reach, min([low, *reached])) if len(values) > 1 else min([low, *reached])
-    most = min(high + reach, max([high, *reached])) if len(values) > 1 else max([high, *reached])
+    reach = 1.5 * max(high - low, 1e-9) if len(values) > 1 else np.inf
+    least = max(low - reach, min([low, *reached]))
+    most = min(high + reach, max([high, *reached]))
     edge = max(0.04 * (most - least), 1e-6 * abs(most), 1e-10)
     axes.set_xlim(least - edge, most + edge)
 
 
-def _finish(axes: "Axes", title: str, room: float = _ROOM) -> None:
+def _finish(axes: "Axes", title: str, room: float = _ROOM, *, empty: bool) -> None:
     axes.set_title(
         "\n".join(_lines(title, room)), fontsize=_SIZE, loc="left", color=TEXT, parse_math=False
     )
     axes.set_axisbelow(True)
     axes.spines[["top", "right", "left", "bottom"]].set_visible(False)
     axes.tick_params(length=0, labelsize=_SIZE, labelcolor=TEXT)
-
-
-def _say_nothing(axes: "Axes") -> None:
-    axes.annotate("nothing to show", (0.5, 0.5), xycoords="axes fraction", fontsize=_SIZE,
-                  color=TEXT, ha="center")  # fmt: skip
+    if empty:
+        axes.annotate("nothing to show", (0.5, 0.5), xycoords="axes fraction", fontsize=_SIZE,
+                      color=TEXT, ha="center")  # fmt: skip
 
 
 def _lines(title: str, room: float = _ROOM) -> list[str]:
@@ -297,13 +277,9 @@ def _lines(title: str, room: float = _ROOM) -> list[str]:
 
 
 def _shortened(name: str, room: float = _ROOM, size: int = _SIZE) -> str:
-    """Both ends of a name that is too long: names often differ at the end."""
-    shown = name
-    for kept in range(min(len(name) - 1, 80), 1, -1):
-        if len(shown) <= 80 and _points(shown, size) <= room:
-            break
-        shown = f"{name[: (kept + 1) // 2]}…{name[-(kept // 2) :]}"
-    return shown
+    """A name in so many points, at most 80 letters."""
+    ends = name if len(name) <= 160 else name[:80] + name[-80:]
+    return shortened(visible(ends), lambda x: len(x) <= 80 and _points(x, size) <= room)
 
 
 def _points(text: str, size: int = _SIZE) -> float:

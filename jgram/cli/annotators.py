@@ -8,7 +8,7 @@ from typer import Option
 
 from jgram.cli.options import Confidence, Input, Listing
 from jgram.cli.outputs import TABLES, whole_file, write_records
-from jgram.cli.show import Answer, check_output, emit, progress, say_note
+from jgram.cli.show import Answer, emit, progress, say_note
 from jgram.display import Field, Table, records
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ __all__ = ["run"]
 
 _ITEM, _ANNOTATOR, _LABEL = "item", "annotator", "label"
 _DOUBT = "in doubt"
-LABELS = (*TABLES, ".parquet")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +87,7 @@ class Listed(Listing):
         labels_out: Write inferred labels and probabilities to this .csv, .json or .parquet file.
     """
 
-    labels_out: Path | None = None
+    labels_out: Annotated[Path | None, (*TABLES, ".parquet")] = None
 
 
 def run(
@@ -122,8 +121,6 @@ def run(
         jgram annotators answers.npz --answers answers --out annotators.csv --plot them.png
     """
     labels_out = output.labels_out
-    outputs = {"--out": (output.out, TABLES), "--labels-out": (labels_out, LABELS)}
-    check_output(output, [source.file, columns.items, checking.checked], outputs)
     if checking.to_check is not None and output.out is None:
         raise ValueError("--to-check: expected --out, the file for the items to check, got none")
     with progress("ranking annotators", quiet=output.quiet):

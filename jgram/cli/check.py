@@ -1,17 +1,17 @@
 """``jgram check``: rules that a night's data have to pass."""
 
 import tomllib
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from glob import glob
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_type_hints
 
 from typer import Argument
 
 from jgram.cli.options import Engine, Inference, Input, Observed, Output
-from jgram.cli.outputs import whole_file
-from jgram.cli.show import Answer, check_output, emit, progress
+from jgram.cli.outputs import check_outputs, write_text
+from jgram.cli.show import Answer, emit, progress
 
 if TYPE_CHECKING:
     from jgram.drift import Drift
@@ -19,9 +19,27 @@ if TYPE_CHECKING:
 __all__ = ["run"]
 
 FAILED = 4
-_GROUPS = {"source": Input, "observed": Observed, "inference": Inference, "engine": Engine}
-_OWN = {"reports": list[str], "rules": list[str], "gold": str, "strict": bool}
 _SAME = {"observations": "observation"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Own:
+    """What only a file of rules says."""
+
+    reports: list[str]
+    rules: list[str] = field(default_factory=list)
+    gold: str | None = None
+    strict: bool = False
+
+
+class _Given(NamedTuple):
+    """What a file of rules says."""
+
+    own: _Own
+    source: Input
+    observed: Observed
+    inference: Inference
+    engine: Engine
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +64,7 @@ class Kept:
         against: A baseline that was kept: no report may be worse.
     """
 
-    save_baseline: Path | None = None
+    save_baseline: Annotated[Path | None, (".json",)] = None
     against: Path | None = None
 
 
@@ -59,7 +77,7 @@ class Told(Output):
         history: Nights before: a .jsonl file, to which this one is added, or '*.json' of --json.
     """
 
-    junit: Path | None = None
+    junit: Annotated[Path | None, (".xml",)] = None
     history: str | None = None
 
 
@@ -81,19 +99,19 @@ def run(source: Rules, kept: Kept, output: Told) -> int:
           --history nights.jsonl --html nights.html
     """
     given, junit = _read_rules(source.rules, source.file), output.junit
-    outputs = {"--save-baseline": (kept.save_baseline, (".json",)), "--junit": (junit, (".xml",))}
-    check_output(output, [source.rules, given["source"].file, kept.against], outputs)
+    written = {"--save-baseline": kept.save_baseline, "--junit": junit, "--plot": output.plot}
+    written |= {"--html": output.html}
+    check_outputs({option: (path, ()) for option, path in written.items()}, [given.source.file])
     with progress("checking", quiet=output.quiet) as bar:
         from jgram.check import check
 
         ranking, drift, gold, about = _judge(given, kept, bar)
         when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M")
-        said, strict = given["rules"], given["strict"]
-        found = check(said, ranking, drift=drift, gold=gold, strict=strict, when=when)
+        own = given.own
+        found = check(own.rules, ranking, drift=drift, gold=gold, strict=own.strict, when=when)
     view, drawing = [*found.view(about)], None
     if junit is not None:
-        with whole_file(junit) as beside:
-            beside.write_text(found.to_junit() + "\n", encoding="utf-8")
+        write_text(junit, found.to_junit())
     if output.history is not None:
         nights = _nights(output.history, found)
         if len(nights) > 1:
@@ -101,13 +119,13 @@ def run(source: Rules, kept: Kept, output: Told) -> int:
 
             table, drawing = past(nights)
             view.insert(-1, table)
-    written = [junit, kept.save_baseline]
-    emit(Answer(found, about, view=view, drawing=drawing, written=written), output)
+    answer = Answer(found, about, view=view, drawing=drawing)
+    emit(answer._replace(written=[junit, kept.save_baseline]), output)
     return 0 if found.passed else FAILED
 
 
-def _read_rules(path: Path, file: Path | None) -> dict[str, Any]:
-    """What the file says: groups of options, and what only this command knows."""
+def _read_rules(path: Path, file: Path | None) -> _Given:
+    """What the file says, as groups of options."""
     try:
         said = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -121,103 +139,73 @@ def _read_rules(path: Path, file: Path | None) -> dict[str, Any]:
         said["file"] = str(file)
     elif isinstance(said.get("file"), str):
         said["file"] = str(path.parent / said["file"])
-    hints = {
-        name: {one.name: get_type_hints(group)[one.name] for one in fields(group)}
-        for name, group in _GROUPS.items()
-    }
-    known = {**_OWN, **{key: hint for group in hints.values() for key, hint in group.items()}}
+    groups = get_type_hints(_Given)
+    hints = {key: hint for group in groups.values() for key, hint in get_type_hints(group).items()}
     for key in said:
-        if key not in known:
+        if key not in hints:
             from jgram.data.columns import did_you_mean
 
-            hint = did_you_mean(key, known, f"there are {', '.join(sorted(known))}")
+            hint = did_you_mean(key, hints, f"there are {', '.join(sorted(hints))}")
             raise ValueError(f"{path}: expected an option, got {key!r}: {hint}")
     for key, what in {"file": "a file", "reports": "columns", "observation": "columns"}.items():
         if key not in said:
             raise ValueError(f"{path}: expected {what}: {key}{'s' * (key == 'observation')} = ...")
-    said = {key: _typed(known[key], value, f"{path}: {key}") for key, value in said.items()}
-    found: dict[str, Any] = {
-        name: group(**{key: said[key] for key in hints[name] if key in said})
-        for name, group in _GROUPS.items()
-    }
-    return {**found, "rules": [], "gold": None, "strict": False, "reports": said["reports"]} | {
-        key: said[key] for key in _OWN if key in said
-    }
+    from jgram.data.json import from_data
+
+    said = {key: from_data(hints[key], value, f"{path}: {key}") for key, value in said.items()}
+    return _Given(**{
+        name: group(**{key: said[key] for key in get_type_hints(group) if key in said})
+        for name, group in groups.items()
+    })  # fmt: skip
 
 
-def _typed(hint: Any, value: Any, where: str) -> Any:
-    """A value of the file as its option has it."""
-    kinds = [kind for kind in get_args(hint) if kind is not type(None)]
-    kind = kinds[0] if kinds and get_origin(hint) not in (list, Literal) else hint
-    if get_origin(kind) is list:
-        if not isinstance(value, list):
-            raise ValueError(f"{where}: expected a list, got {value!r}")
-        return [_typed(get_args(kind)[0], each, where) for each in value]
-    if get_origin(kind) is Literal:
-        if value not in get_args(kind):
-            raise ValueError(f"{where}: expected {', '.join(get_args(kind))}, got {value!r}")
-        return value
-    if kind is Path:
-        kind = str
-    allowed = (int, float) if kind is float else kind
-    if not isinstance(value, allowed) or (kind in (int, float) and isinstance(value, bool)):
-        words = {str: "a text", int: "a whole number", float: "a number", bool: "true or false"}
-        raise ValueError(f"{where}: expected {words[kind]}, got {value!r}")
-    return Path(value) if hint is Path or Path in kinds else value
-
-
-def _judge(given: dict[str, Any], kept: Kept, bar: Any) -> Any:
+def _judge(given: _Given, kept: Kept, bar: Any) -> Any:
     """The ranking, the drift, gold by report, and where the records came from."""
     from jgram.cli.read import ranked, read_for_judging, read_raw, read_records
 
-    source, observed, inference = (given[name] for name in ("source", "observed", "inference"))
-    names, engine = given["reports"], given["engine"]
-    read = read_for_judging(source, observed, names, inference, engine, bar)
+    own, source, observed, inference, engine = given
+    read = read_for_judging(source, observed, own.reports, inference, engine, bar)
     ranking = ranked(read, inference.seed)
-    drift = None
+    drift = gold = None
     if kept.against or kept.save_baseline:
         plain = replace(observed, bins=None, observation_bins=None)
         others = [name for name in (inference.weight, inference.group) if name]
-        night = read_records(source, plain, names, engine, bar, others=others)
-        drift = _drift(given, night, kept.against, kept.save_baseline)
-    gold = None
-    if given["gold"] is not None:
-        columns = read_raw(source, [*names, given["gold"]])
-        truth = columns[given["gold"]]
-        gold = {name: _right(columns[name], truth) for name in names}
+        night = read_records(source, plain, own.reports, engine, bar, others=others)
+        drift = _drift(given, night, kept)
+    if own.gold is not None:
+        columns = read_raw(source, [*own.reports, own.gold])
+        gold = {name: _right(columns[name], columns[own.gold]) for name in own.reports}
     return ranking, drift, gold, read.source
 
 
-def _drift(
-    given: dict[str, Any], night: Any, against: Path | None, keep: Path | None
-) -> "Drift | None":
+def _drift(given: _Given, night: Any, kept: Kept) -> "Drift | None":
     """What changed since the baseline; and this night kept as one."""
     from jgram.cli.read import kinds_of
     from jgram.drift import Baseline, fit_baseline, measure_drift
     from jgram.results import load
 
-    observed, inference = given["observed"], given["inference"]
-    reports = {name: night.columns[name] for name in given["reports"]}
-    y = {name: night.columns[name] for name in observed.needed}
+    observed, inference, columns = given.observed, given.inference, night.columns
+    judged = (
+        {name: columns[name] for name in given.own.reports},
+        {name: columns[name] for name in observed.needed},
+    )
     weights = None if night.counted is None else night.counted.counts
     if inference.weight:
-        own = night.columns[inference.weight].numbers
+        own = columns[inference.weight].numbers
         weights = own if weights is None else own * weights
-    options: dict[str, Any] = {"weights": weights, "groups": None}
-    if inference.group:
-        options["groups"] = night.columns[inference.group].codes
+    groups = columns[inference.group].codes if inference.group else None
+    options: dict[str, Any] = {"weights": weights, "groups": groups}
     drift = None
-    if against is not None:
-        before: Baseline = load(against)
+    if kept.against is not None:
+        before: Baseline = load(kept.against)
         if not isinstance(before, Baseline):
-            raise ValueError(f"{against}: expected a baseline of --save-baseline, got a result")
-        drift = measure_drift(before, reports, y, confidence=inference.confidence, **options)
-    if keep is not None:
-        kept = fit_baseline(
-            reports, y, bins=observed.bins, kinds=kinds_of(observed.kind), **options
-        )
-        with whole_file(keep) as beside:
-            beside.write_text(kept.to_json() + "\n", encoding="utf-8")
+            raise ValueError(
+                f"{kept.against}: expected a baseline of --save-baseline, got a result"
+            )
+        drift = measure_drift(before, *judged, confidence=inference.confidence, **options)
+    if kept.save_baseline is not None:
+        options |= {"bins": observed.bins, "kinds": kinds_of(observed.kind)}
+        write_text(kept.save_baseline, fit_baseline(*judged, **options).to_json())
     return drift
 
 

@@ -2,15 +2,12 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from typer import Argument, Option
 
-from jgram.cli.outputs import check_outputs, whole_file
+from jgram.cli.outputs import whole_file
 from jgram.cli.show import progress, say, say_note
-
-if TYPE_CHECKING:
-    import numpy as np
 
 __all__ = ["run"]
 
@@ -44,7 +41,7 @@ class Training:
     """
 
     epochs: int | None = None
-    checkpoint: Annotated[Path | None, Option(show_default="beside --out")] = None
+    checkpoint: Annotated[Path | None, Option(show_default="beside --out"), ()] = None
     size: int = 32
     seed: int = 0
 
@@ -59,7 +56,7 @@ class Embeddings:
         quiet: Say nothing but errors.
     """
 
-    out: Path
+    out: Annotated[Path, (".npz", ".parquet")]
     features: bool = False
     quiet: bool = False
 
@@ -80,54 +77,49 @@ def run(given: Images, training: Training, output: Embeddings) -> None:
 
         jgram encode more/ --checkpoint photos.checkpoint --resize --out more.npz
     """
-    images, labels, image_column = given.images, given.labels, given.image_column
-    out, quiet = output.out, output.quiet
-    epochs, checkpoint = training.epochs, training.checkpoint
-    outputs = {"--out": (out, (".npz", ".parquet")), "--checkpoint": (checkpoint, ())}
-    check_outputs(outputs, [images, labels])
-    if epochs is None and checkpoint is None:
+    images, out, checkpoint = given.images, output.out, training.checkpoint
+    if training.epochs is None and checkpoint is None:
         raise ValueError(
             "expected --epochs 20 to train on these images, or --checkpoint of an encoder trained "
             "before, got neither"
         )
-    table = _read_labels(labels, image_column, out)
+    table = _read_labels(given, out)
     try:
         from jgram.simclr.train import embed_path, train_path
     except ImportError as error:
         raise ValueError(f"encode needs {error.name}: pip install 'jgram[encoder]'") from None
-    place = checkpoint or out.with_suffix(".checkpoint")
-    if epochs is not None:
-        train_path(images, place, epochs=epochs, size=training.size, seed=training.seed,
-                   tell=(lambda _: None) if quiet else say_note, progress=not quiet)  # fmt: skip
-    with progress(f"embedding {images}", quiet=quiet):
-        resized = given.resize or epochs is not None
-        embeddings, names = embed_path(images, place, features=output.features, resize=resized)
-    if table is not None and image_column is not None:
-        rows = _rows(table[image_column], names, image_column, images)
-        columns = {**table, "embedding": embeddings[rows]}
-    else:
+    place, trained = checkpoint or out.with_suffix(".checkpoint"), training.epochs is not None
+    if training.epochs is not None:
+        how: Any = {"epochs": training.epochs, "size": training.size, "seed": training.seed}
+        tell = (lambda _: None) if output.quiet else say_note
+        train_path(images, place, **how, tell=tell, progress=not output.quiet)
+    with progress(f"embedding {images}", quiet=output.quiet):
+        how = {"features": output.features, "resize": given.resize or trained}
+        embeddings, names = embed_path(images, place, **how)
+    if table is None:
         columns = {"name": names, "embedding": embeddings}
+    else:
+        columns = {**table, "embedding": embeddings[_rows(table, names, given)]}
     with whole_file(out) as beside:
-        _write(beside, columns)
+        _write(beside, {**columns})
     n, k = columns["embedding"].shape
-    if not quiet:
+    if not output.quiet:
         say(f"{n} embeddings of {k} numbers in {out}: columns {', '.join(columns)}")
 
 
-def _read_labels(path: Path | None, image_column: str | None, out: Path) -> dict[str, Any] | None:
-    if path is None and image_column is None:
+def _read_labels(given: Images, out: Path) -> dict[str, Any] | None:
+    path, column = given.labels, given.image_column
+    if path is None and column is None:
         return None
-    if path is None or image_column is None:
+    if path is None or column is None:
         raise ValueError("expected --labels and --image-column together, got one of them")
     if out.suffix != ".parquet":
         raise ValueError(f"{out}: expected a .parquet file, which holds labels and embeddings")
     from jgram.data import read_columns
 
     columns = read_columns(path)
-    if image_column not in columns:
-        raise ValueError(
-            f"--image-column: expected a column, got {image_column!r}: {', '.join(columns)}"
-        )
+    if column not in columns:
+        raise ValueError(f"--image-column: expected a column, got {column!r}: {', '.join(columns)}")
     if "embedding" in columns:
         raise ValueError(
             f"{path}: expected no column embedding, which this command adds: rename it"
@@ -135,21 +127,19 @@ def _read_labels(path: Path | None, image_column: str | None, out: Path) -> dict
     return columns
 
 
-def _rows(cells: Any, names: list[str], column: str, images: Path) -> "np.ndarray":
+def _rows(table: dict[str, Any], names: list[str], given: Images) -> list[int]:
     """For every row of the table the row of its image."""
-    import numpy as np
-
     from jgram.data.files import FIRST_ROW
 
-    place = {name: row for row, name in enumerate(names)}
-    wanted = [str(cell) for cell in cells]
+    column = given.image_column or ""
+    place, wanted = {name: row for row, name in enumerate(names)}, [*map(str, table[column])]
     for row, name in enumerate(wanted):
         if name not in place:
             raise ValueError(
-                f"{images}: expected the image {name!r} of row {row + FIRST_ROW} ({column}), got "
-                "none"
+                f"{given.images}: expected the image {name!r} of row {row + FIRST_ROW} ({column}), "
+                "got none"
             )
-    return np.array([place[name] for name in wanted])
+    return [place[name] for name in wanted]
 
 
 def _write(path: Path, columns: dict[str, Any]) -> None:
@@ -161,12 +151,7 @@ def _write(path: Path, columns: dict[str, Any]) -> None:
     import pyarrow as pa
     from pyarrow import parquet
 
-    *_, width = columns["embedding"].shape
-    numbers = pa.array(columns["embedding"].ravel())
-    arrays = {
-        name: pa.FixedSizeListArray.from_arrays(numbers, width)
-        if name == "embedding"
-        else pa.array(column, from_pandas=True)
-        for name, column in columns.items()
-    }
-    parquet.write_table(pa.table(arrays), path)
+    embeddings = columns.pop("embedding")
+    arrays = {name: pa.array(column, from_pandas=True) for name, column in columns.items()}
+    numbers = pa.FixedSizeListArray.from_arrays(pa.array(embeddings.ravel()), embeddings.shape[1])
+    parquet.write_table(pa.table({**arrays, "embedding": numbers}), path)

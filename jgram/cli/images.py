@@ -18,7 +18,7 @@ _CHANNELS = (1, 3, 4)
 def read_images(
     place: Path, rows: Sequence[int], size: int, name: str | None, cells: Mapping[str, Any]
 ) -> list[np.ndarray]:
-    """The images of some rows, each as :func:`jgram.cli.plots.plot_images` takes them.
+    """The images of some rows, each as :func:`jgram.plots.images_figure` takes them.
 
     Args:
         place: An npz file, or a folder whose image files line up with the rows: sorted by name,
@@ -75,10 +75,8 @@ def _picture(image: np.ndarray) -> np.ndarray:
         return image
     values = np.nan_to_num(image.astype(np.float64))
     low, high = min(values.min(), 0.0), max(values.max(), 0.0)
-    if low == 0.0 and high <= 1.0:
-        return values
-    if low == 0.0 and high <= 255.0:
-        return values / 255.0
+    if low == 0.0:
+        high = 1.0 if high <= 1.0 else max(high, 255.0)
     return (values - low) / (high - low)
 
 
@@ -96,21 +94,23 @@ def _paths(
         return [ordered[row] for row in rows]
     if name not in cells:
         raise ValueError(f"--image-column: expected a column, got {name!r}: {', '.join(cells)}")
-    paths, inside = [], place.resolve()
-    for row, cell in zip(rows, map(str, cells[name]), strict=True):
-        path = place / cell
-        row += FIRST_ROW
-        with readable(f"row {row} ({name}: {cell!r})", "the name of a file"):
-            real, there = path.resolve(), path.is_file()
-        if not real.is_relative_to(inside):
-            raise ValueError(
-                f"--image-column: expected files in {place}, got {cell!r} in row {row} ({name}), "
-                "which leaves it: copy the image into the folder"
-            )
-        if not there:
-            raise ValueError(f"{path}: expected the image of row {row} ({name}), there is no file")
-        paths.append(path)
-    return paths
+    pairs = zip(rows, map(str, cells[name]), strict=True)
+    return [_inside(place, cell, f"row {row + FIRST_ROW} ({name})") for row, cell in pairs]
+
+
+def _inside(place: Path, cell: str, said: str) -> Path:
+    """The file of a folder that a cell names."""
+    path = place / cell
+    with readable(f"{said[:-1]}: {cell!r})", "the name of a file"):
+        real, there = path.resolve(), path.is_file()
+    if not real.is_relative_to(place.resolve()):
+        raise ValueError(
+            f"--image-column: expected files in {place}, got {cell!r} in {said}, "
+            "which leaves it: copy the image into the folder"
+        )
+    if not there:
+        raise ValueError(f"{path}: expected the image of {said}, there is no file")
+    return path
 
 
 def _by_number(path: Path) -> list[Any]:

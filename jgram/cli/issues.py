@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option
 
 from jgram.cli.options import Engine, Input, Listing, Observed
-from jgram.cli.outputs import TABLES, unspelled
-from jgram.cli.show import Answer, check_output, emit, progress
+from jgram.cli.outputs import unspelled
+from jgram.cli.show import Answer, emit, progress
 from jgram.display import Field, Line, records
 
 if TYPE_CHECKING:
@@ -94,8 +94,6 @@ def run(
     """
     _ = observed.needed
     images = pictures.images
-    outputs = {"--out": (output.out, TABLES), "--checkpoint": (engine.checkpoint, ())}
-    check_output(output, [source.file, checking.checked, images], outputs)
     if output.plot is None and (images or pictures.image_column):
         raise ValueError("--images: expected --plot, the file to draw them into, got none")
     with progress("looking for label issues", quiet=output.quiet) as bar:

@@ -10,11 +10,12 @@ from dataclasses import MISSING, dataclass, fields, replace
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_type_hints
 
 from typer import Argument, Option
-from typer.models import OptionInfo
+from typer.models import OptionInfo, ParameterInfo
 
+from jgram.cli.outputs import FIGURES, PAGES, TABLES, check_outputs
 from jgram.display import attributes_of
 
 __all__ = [
@@ -171,7 +172,7 @@ class Engine:
         scheduler: Address of a Dask cluster whose workers read the files.
     """
 
-    checkpoint: Path | None = None
+    checkpoint: Annotated[Path | None, ()] = None
     scheduler: str | None = None
 
     @property
@@ -192,8 +193,8 @@ class Output:
     """
 
     json: bool = False
-    plot: Path | None = None
-    html: Path | None = None
+    plot: Annotated[Path | None, FIGURES] = None
+    html: Annotated[Path | None, PAGES] = None
     quiet: bool = False
 
 
@@ -218,12 +219,15 @@ class Listing(Output):
         limit: Rows to show.
     """
 
-    out: Path | None = None
+    out: Annotated[Path | None, TABLES] = None
     limit: Annotated[int, Option(min=0)] = 20
 
 
 def merged(command: Callable[..., int | None]) -> Callable[..., int | None]:
     """The command with the options of each group in place of the group.
+
+    Before it runs, the files that it would write are looked at: fields that name, beside their
+    type, the suffixes of a file (none: a folder). Other paths are read.
 
     Args:
         command: A function; the types of its parameters are groups.
@@ -243,6 +247,14 @@ def merged(command: Callable[..., int | None]) -> Callable[..., int | None]:
 
     @wraps(command)
     def run(**given: Any) -> int | None:
+        outputs, inputs = {}, []
+        for parameter in parameters:
+            path, (_, *suffixes) = given[parameter.name], parameter.annotation.__metadata__
+            if suffixes:
+                outputs[f"--{parameter.name.replace('_', '-')}"] = path, suffixes[0]
+            elif isinstance(path, Path):
+                inputs.append(path)
+        check_outputs(outputs, inputs)
         return command(**{
             name: group(**{field.name: given[field.name] for field in fields(group)})
             for name, group in groups.items()
@@ -259,14 +271,17 @@ def _parameters(group: type) -> list[Parameter]:
     found = []
     for field in fields(group):
         hint: Any = hints[field.name]
-        if not hasattr(hint, "__metadata__"):
-            hint = Annotated[hint, Option()]
-        info = copy(hint.__metadata__[0])
+        kind, *beside = get_args(hint) if hasattr(hint, "__metadata__") else (hint,)
+        if not (beside and isinstance(beside[0], ParameterInfo)):
+            beside.insert(0, Option())
+        info = copy(beside[0])
         info.help = said.get(field.name)
         if isinstance(info, OptionInfo):
             info.rich_help_panel = (group.__doc__ or "").partition("\n")[0]
             info.param_decls = info.param_decls or (f"--{field.name.replace('_', '-')}",)
         default = Parameter.empty if field.default is MISSING else field.default
-        found.append(Parameter(field.name, Parameter.KEYWORD_ONLY, default=default,
-                               annotation=Annotated[hint.__origin__, info]))  # fmt: skip
+        hint = Annotated[(kind, info, *beside[1:])]
+        found.append(
+            Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=hint)
+        )
     return found

@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from fnmatch import fnmatch
 from glob import iglob
 from importlib.util import find_spec
@@ -20,18 +20,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = [
-    "FIGURES",
-    "PAGES",
-    "TABLES",
-    "check_outputs",
-    "in_shell",
-    "save",
-    "spelled",
-    "unfinished",
-    "unspelled",
-    "whole_file",
-    "write_records",
-]
+    "FIGURES", "PAGES", "TABLES", "check_outputs", "in_shell", "save", "spelled", "unfinished",
+    "unspelled", "whole_file", "write_records", "write_text",
+]  # fmt: skip
 
 unfinished: set[Path] = set()  # what a signal has to remove
 TABLES = (".csv", ".json")
@@ -94,15 +85,11 @@ def _check_file(path: Path, suffixes: Sequence[str]) -> None:
         raise ValueError(f"{path}: expected {'an' if shown[1] in 'n' else 'a'} {shown} file")
     if not path.parent.is_dir():
         raise ValueError(f"{path}: there is no folder {path.parent}: make it first")
-    try:
+    with suppress(FileNotFoundError):
         mode = path.stat().st_mode
-    except FileNotFoundError:
-        pass
-    else:
         if not S_ISREG(mode):
-            raise ValueError(
-                f"{path}: expected a file, got a {'folder' if S_ISDIR(mode) else 'device'}"
-            )
+            got = "folder" if S_ISDIR(mode) else "device"
+            raise ValueError(f"{path}: expected a file, got a {got}")
     folder = Path(os.path.realpath(path)).parent
     if not os.access(folder, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
@@ -177,23 +164,22 @@ def unspelled(text: str) -> str:
 
 
 def write_records(path: Path, text: str, records: Iterable[Mapping[str, Any]]) -> None:
-    """A result into a file: the JSON text, or its records as CSV.
+    """A result into a ``.json`` or ``.csv`` file: the JSON text, or its records, named alike."""
+    if path.suffix.lower() == ".json":
+        write_text(path, text)
+        return
+    with whole_file(path) as beside, beside.open("w", newline="", encoding="utf-8") as file:
+        writer, names = csv.writer(file), None
+        for record in records:
+            if names is None:
+                writer.writerow(map(spelled, names := record))
+            writer.writerow(map(spelled, record.values()))
 
-    Args:
-        path: A ``.json`` or ``.csv`` file.
-        text: The JSON.
-        records: The rows of the CSV file, named alike.
-    """
+
+def write_text(path: Path, text: str) -> None:
+    """A text into a file, which ends with the end of a line."""
     with whole_file(path) as beside:
-        if path.suffix.lower() == ".json":
-            beside.write_text(text + "\n", encoding="utf-8")
-            return
-        with beside.open("w", newline="", encoding="utf-8") as file:
-            writer, names = csv.writer(file), None
-            for record in records:
-                if names is None:
-                    writer.writerow(map(spelled, names := record))
-                writer.writerow(map(spelled, record.values()))
+        beside.write_text(text + "\n", encoding="utf-8", newline="\n")
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Any
 
-from jgram.cli.outputs import whole_file
+from jgram.cli.outputs import write_text
 from jgram.display import Table, View, conclusion_of, table_html, visible
 from jgram.plots import MARK, PAPER, SOFT, TEXT, WORSE, to_svg
 
@@ -65,8 +65,7 @@ def write_page(
         ),
         json=json.dumps(text + "\n").replace("<", "\\u003c"),
     )
-    with whole_file(path) as beside:
-        beside.write_text(page, encoding="utf-8", newline="\n")
+    write_text(path, page.removesuffix("\n"))
 
 
 def _main(view: View, more: list[str], drawing: "Figure | None") -> str:

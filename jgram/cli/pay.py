@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 
 from jgram.cli.options import Engine, Inference, Listing, Observed, Reports
-from jgram.cli.outputs import TABLES
-from jgram.cli.show import Answer, check_output, emit, progress
+from jgram.cli.show import Answer, emit, progress
 
 __all__ = ["run"]
 
@@ -37,8 +36,6 @@ def run(
         jgram pay visits.csv --report ann --report bob --observation crp --budget 900 \\
           --out paid.csv
     """
-    outputs = {"--out": (output.out, TABLES), "--checkpoint": (engine.checkpoint, ())}
-    check_output(output, [source.file], outputs)
     with progress("paying", quiet=output.quiet) as bar:
         from jgram.cli.read import Beside, read_for_judging
         from jgram.data.files import FIRST_ROW

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jgram.cli.options import Engine, Inference, Observed, Output, Reports
-from jgram.cli.show import Answer, check_output, emit, progress
+from jgram.cli.show import Answer, emit, progress
 
 if TYPE_CHECKING:
     from jgram.cli.read import Given
@@ -53,7 +53,6 @@ def run(
 
         jgram plan pilot.csv --report ann --report bob --observation crp --power .9 --width .1
     """
-    check_output(output, [source.file], {"--checkpoint": (engine.checkpoint, ())})
     with progress("planning", quiet=output.quiet) as bar:
         from jgram.cli.read import Beside, ranked, read_for_judging
         from jgram.plan import plan

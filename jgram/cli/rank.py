@@ -10,7 +10,7 @@ from typer import Option
 
 from jgram.cli.options import Engine, Inference, Input, Observed, Output, Scores
 from jgram.cli.outputs import TABLES, unspelled
-from jgram.cli.show import Answer, check_output, emit, progress, say_error, say_json, say_view
+from jgram.cli.show import Answer, emit, progress, say_error, say_json, say_view
 from jgram.display import Field, Line, Table, records
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Sliced(Scores):
     """
 
     by: list[str] | None = None
-    out: Path | None = None
+    out: Annotated[Path | None, TABLES] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +116,7 @@ def run(
     """
     if not source.report:
         return _list_columns(source, output)
-    _refuse(source, engine, output, checking, streams)
+    _refuse(source, output, checking, streams)
     if streams.watch:
         from jgram.cli.watch import watch_reports
 
@@ -140,14 +140,10 @@ def run(
     return emit(Answer(found, given.source, found.told, view, rows=rows), output)
 
 
-def _refuse(
-    source: Ranked, engine: Engine, output: Sliced, checking: Checking, streams: Streams
-) -> None:
+def _refuse(source: Ranked, output: Sliced, checking: Checking, streams: Streams) -> None:
     """Options that do not go together."""
     if len(source.report or ()) < 2:
         raise ValueError("expected two or more --report to rank; score takes one")
-    outputs = {"--checkpoint": (engine.checkpoint, ()), "--out": (output.out, TABLES)}
-    check_output(output, [source.file, checking.checked], outputs)
     if (checking.to_check is None) != (output.out is None):
         raise ValueError("expected --to-check, how many rows, with --out, the file for them")
     if source.gold and checking.checked:

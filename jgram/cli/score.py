@@ -1,7 +1,7 @@
 """``jgram score``: one report, and how far the number may be trusted."""
 
 from jgram.cli.options import Engine, Inference, Observed, Reports, Scores
-from jgram.cli.show import Answer, check_output, emit, progress
+from jgram.cli.show import Answer, emit, progress
 
 __all__ = ["run"]
 
@@ -22,7 +22,6 @@ def run(
     if len(source.report) != 1:
         raise ValueError("expected one --report to score; rank takes several")
     _ = observed.needed
-    check_output(output, [source.file], {"--checkpoint": (engine.checkpoint, ())})
     with progress("scoring", quiet=output.quiet) as bar:
         from jgram import score
         from jgram.cli.read import read_for_judging

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from jgram.cli.options import Output
-from jgram.cli.outputs import FIGURES, PAGES, check_outputs, in_shell, save, write_records
+from jgram.cli.outputs import in_shell, save, write_records
 from jgram.display import (
     OBEYED,
     SHOWN,
@@ -27,17 +27,9 @@ from jgram.display import (
 )
 
 __all__ = [
-    "CANNOT_TELL",
-    "Answer",
-    "check_output",
-    "emit",
-    "progress",
-    "say",
-    "say_error",
-    "say_json",
-    "say_note",
+    "CANNOT_TELL", "Answer", "emit", "progress", "say", "say_error", "say_json", "say_note",
     "say_view",
-]
+]  # fmt: skip
 
 CANNOT_TELL = 3
 _PLAIN = str.maketrans({"±": "+-", "−": "-", "²": "2", "∞": "inf", "…": "~", "─": "-", "·": "-"})
@@ -96,16 +88,6 @@ def emit(answer: Answer, output: Output) -> int:
     if not told and (output.json or output.quiet):
         say_error(conclusion_of(view))
     return 0 if told else CANNOT_TELL
-
-
-def check_output(
-    output: Output,
-    inputs: Sequence[Path | None],
-    others: Mapping[str, tuple[Path | None, Sequence[str]]],
-) -> None:
-    """:func:`jgram.cli.outputs.check_outputs` of those that every result has, and others."""
-    shared = {"--plot": (output.plot, FIGURES), "--html": (output.html, PAGES)}
-    check_outputs({**others, **shared}, inputs)
 
 
 def say(text: str = "", style: str = "") -> None:
