@@ -89,7 +89,7 @@ def fitted(answers: Answers) -> jax.Array:
     m, d, items = len(answers.annotators), len(answers.classes), len(answers.items)
     start, ones = majority(answers.item, answers.label, items, d), jnp.ones(items)
     rows = (answers.item, answers.annotator, answers.label)
-    return fit(start, rows, ones, ones, m=m, classes=d)[1]
+    return fit(start, rows, ones, m=m, classes=d)[1]
 
 
 def large() -> None:

@@ -253,7 +253,7 @@ def _channels(labels: Any, weights: Any, num_classes: int) -> Any:
     start = majority(item, outcome, n + 1, num_classes)
     rows = (item, annotator, outcome)
     counted = jnp.append(weights, 0.0)
-    model, _ = fit(start, rows, jnp.ones(n + 1), counted, m=k, classes=num_classes)
+    model, _ = fit(start, rows, counted, m=k, classes=num_classes)
     said = model.log_channels[jnp.arange(k)[:, None], jnp.maximum(labels, 0)]
     return model.log_prior, jnp.where(labels[..., None] >= 0, said, 0.0)
 

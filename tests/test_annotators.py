@@ -18,7 +18,7 @@ from jgram.annotators import (
 )
 from jgram.annotators import readings as reading
 from jgram.annotators.answers import consistencies
-from jgram.annotators.collusion import COUPLINGS, _easy_or_hard, pair_evidence
+from jgram.annotators.collusion import COUPLINGS, _easy_or_hard, _log_evidence, pair_evidence
 from jgram.annotators.posterior import (
     STRENGTHS,
     cavities,
@@ -66,12 +66,11 @@ def by_name(ranking):
     return {a.name: a for a in ranking.annotators}
 
 
-def fitted(answers, weight=None, **options):
+def fitted(answers, **options):
     m, d, items = len(answers.annotators), len(answers.classes), len(answers.items)
     rows = (answers.item, answers.annotator, answers.label)
-    weight = jnp.ones(items) if weight is None else weight
     start = majority(answers.item, answers.label, items, d)
-    return *fit(start, rows, weight, jnp.ones(items), m=m, classes=d, **options), rows, weight
+    return *fit(start, rows, jnp.ones(items), m=m, classes=d, **options), rows
 
 
 # The posterior ------------------------------------------------------------------------------
@@ -80,9 +79,8 @@ def fitted(answers, weight=None, **options):
 def test_posterior_and_cavity_equal_bayes_rule_in_plain_loops():
     matrix, _ = crowd(0, symmetric([0.9, 0.7, 0.6, 0.8], 3), items=12, each=8)
     answers = answers_from_matrix(matrix, num_classes=3)
-    weight = power(np.bincount(answers.item, minlength=12), 0.15)
-    model, q, rows, weight = fitted(answers, weight)
-    cavity = np.asarray(cavities(model, q, rows, weight))
+    model, q, rows = fitted(answers)
+    cavity = np.asarray(cavities(model, q, rows))
     prior, channel = np.exp(model.log_prior), np.exp(model.log_channels)
     for i in range(12):
         for left_out in [None, *np.flatnonzero(answers.item == i)]:
@@ -90,7 +88,7 @@ def test_posterior_and_cavity_equal_bayes_rule_in_plain_loops():
             for r in np.flatnonzero(answers.item == i):
                 if r != left_out:
                     own = channel[answers.annotator[r], answers.label[r]]
-                    expected = expected * own.astype(float) ** float(weight[i])
+                    expected = expected * own.astype(float)
             found = q[i] if left_out is None else cavity[left_out]
             np.testing.assert_allclose(found, expected / expected.sum(), atol=1e-5)
 
@@ -99,7 +97,7 @@ def test_one_iteration_equals_counts_shrunk_toward_the_pool_in_plain_loops():
     matrix, _ = crowd(2, symmetric([0.9, 0.7, 0.6, 0.8], 3), items=12, each=8)
     answers = answers_from_matrix(matrix, num_classes=3)
     start = np.asarray(majority(answers.item, answers.label, 12, 3), float)
-    model, _, _, _ = fitted(answers, iterations=1)
+    model, _, _ = fitted(answers, iterations=1)
     counts = np.zeros((4, 4, 3))
     for i, a, o in zip(answers.item, answers.annotator, answers.label, strict=True):
         counts[a, o] += start[i]
@@ -114,7 +112,7 @@ def test_one_iteration_equals_counts_shrunk_toward_the_pool_in_plain_loops():
 
 def test_strength_is_the_best_of_the_grid_by_the_marginal_likelihood():
     answers = asked(crowd(3, symmetric(np.linspace(0.5, 0.95, 12), 2), items=200)[0], 2)
-    model, q, _, _ = fitted(answers, iterations=12)
+    model, q, _ = fitted(answers, iterations=12)
     counts = np.zeros((12, 2, 2))
     np.add.at(counts, (answers.annotator, answers.label), np.asarray(q, float)[answers.item])
     pool = counts.sum(axis=0) / counts.sum(axis=(0, 1))
@@ -139,7 +137,7 @@ def test_no_answer_moves_its_own_fold_or_its_own_observation_under_incentive():
         start = majority(answers.item, answers.label, 40, 2)
         start = jnp.asarray(start).at[0].set(0.5)
         rows = (answers.item, answers.annotator, answers.label)
-        _, q, _ = cross_fit(start, rows, jnp.ones(40), m=5, classes=2, folds=5)
+        _, q, _ = cross_fit(start, rows, m=5, classes=2, folds=5)
         found.append(np.asarray(q))
     np.testing.assert_allclose(found[0][5::5], found[1][5::5], atol=1e-6)
     assert np.abs(found[0][1] - found[1][1]).max() > 1e-5
@@ -213,7 +211,7 @@ def test_intervals_hold_the_allowance_for_shared_errors():
             special.logit(read(reading.fit_crowd(answers, correlation=rho), Z).value)
             for rho in (0.2, 1.25)
         ]
-        alone = read(found._replace(allowance=0.0), Z, unseen=0.0)
+        alone = read(found._replace(counts=found.counts[[0, 0, 0]]), Z, unseen=0.0)
         shared = (middle - own) ** 2 - (middle - special.logit(alone.low + half)) ** 2
         np.testing.assert_allclose(np.sqrt(shared), Z * (ends[0] - ends[1]) / 2, rtol=0.15)
 
@@ -351,9 +349,8 @@ def test_e_value_equals_the_definition_in_plain_loops():
         (i, a): label
         for i, a, label in zip(answers.item, answers.annotator, answers.label, strict=True)
     }
-    c0 = pairs.background
     for k, (a, b) in enumerate(zip(pairs.first, pairs.second, strict=True)):
-        products, expected = np.ones(len(COUPLINGS)), 0.0
+        logs, expected = np.zeros(len(COUPLINGS)), 0.0
         for i in range(25):
             la, lb = table[i, a], table[i, b]
             without = q[i] / channel[a, la] / channel[b, lb]
@@ -362,9 +359,10 @@ def test_e_value_equals_the_definition_in_plain_loops():
             n = [sum(without * np.minimum(channel[a, j], channel[b, j])) for j in range(2)]
             ratio = n[la] / d[la] if la == lb else (1 - sum(n)) / (1 - sum(d))
             expected += sum(d) / 25
-            c = np.array(COUPLINGS)
-            products *= (1 + (c0 + (1 - c0) * c) * (ratio - 1)) / (1 + c0 * (ratio - 1))
-        assert pairs.log_evidence[k] == pytest.approx(np.log(products.mean()), abs=2e-3)
+            logs += np.log(1 + COUPLINGS * (ratio - 1))
+        np.testing.assert_allclose(pairs.likelihood[k], logs, atol=2e-3)
+        mean = np.mean(np.exp(logs[3:] - logs[2]))
+        assert _log_evidence(pairs.likelihood[k], 2) == pytest.approx(np.log(mean), abs=2e-3)
         assert pairs.expected[k] == pytest.approx(expected, abs=1e-4)
         assert pairs.items[k] == 25
     assert len(pairs.first) == 6
@@ -391,6 +389,26 @@ def test_a_shared_favourite_is_not_copying():
         channels[:2] = [[0.95, 0.03, 0.02], [0.85, 0.1, 0.05], [0.85, 0.05, 0.1]]
         found += len(find_collusion(asked(crowd(seed, channels, 200, 120)[0], 3)).flagged)
     assert found <= 1
+
+
+def test_the_honest_few_are_not_flagged_where_most_share_errors():
+    found = []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        truth = rng.integers(0, 3, 800)
+        lure = (truth + 1) % 3
+        wrong = rng.random((800, 10)) < 1.5 * rng.uniform(0.1, 0.4, 10)
+        matrix = np.where(wrong, rng.integers(0, 3, (800, 10)), truth[:, None])
+        fooled = (rng.random(800) < 0.25)[:, None] & (rng.random((800, 6)) < 0.7)
+        matrix[:, :6] = np.where(fooled, lure[:, None], matrix[:, :6])
+        matrix[rng.random(matrix.shape) < 0.4] = -1
+        found.append(len(find_collusion(asked(matrix, 3)).flagged))
+        both = matrix[:, 8] >= 0
+        matrix[:, 9] = np.where(rng.random(800) < 0.9, matrix[:, 8], matrix[:, 9])
+        pairs = find_collusion(asked(matrix, 3)).flagged
+        assert both.sum() > 400
+        assert (pairs[0].first, pairs[0].second) == (8, 9)
+    assert sum(found) <= 1
 
 
 # The door -----------------------------------------------------------------------------------
@@ -580,7 +598,7 @@ def test_nothing_has_the_size_of_items_times_annotators():
     label = rng.integers(0, 2, n).astype(np.int32)
     shapes = dict(m=m, classes=2)
     start, ones = jnp.ones((items, 2)) / 2, jnp.ones(items)
-    lowered = fit.lower(start, (item, annotator, label), ones, ones, **shapes)
+    lowered = fit.lower(start, (item, annotator, label), ones, **shapes)
     analysis = lowered.compile().memory_analysis()
     assert analysis.temp_size_in_bytes < 50e6  # items times annotators is 1e9
     found = reading.fit_crowd(

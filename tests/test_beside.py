@@ -4,9 +4,10 @@ import jax.numpy as jnp
 import numpy as np
 import pandas
 import pytest
+from scipy.special import softmax
 
 from jgram.annotators import Answers, Gold, infer_labels, rank_annotators
-from jgram.annotators.beside import _recalibrated, gold_accuracies, judge_beside
+from jgram.annotators.beside import _recalibrated, gold_accuracies, judge
 from jgram.annotators.posterior import Model, posteriors
 from jgram.annotators.readings import accuracies
 from jgram.cli import main
@@ -53,9 +54,9 @@ def test_evidence_multiplies_the_answers_likelihood():
     channels = np.log(np.array([[[0.8, 0.3], [0.2, 0.7], [1e-9, 1e-9]]]))
     model = Model(jnp.log(jnp.array([0.6, 0.4])), jnp.asarray(channels), jnp.ones(()))
     rows = tuple(map(jnp.array, ([0, 1], [0, 0], [0, 1])))
-    found = posteriors(model, rows, jnp.array([1.0, 0.5]), jnp.log(jnp.array([[1, 2], [3, 1.0]])))
+    found = posteriors(model, rows, 2, jnp.log(jnp.array([[1, 2], [3, 1.0]])))
     first = np.array([0.6 * 0.8, 0.4 * 0.3 * 2])
-    second = np.array([0.6 * 0.2**0.5 * 3, 0.4 * 0.7**0.5])
+    second = np.array([0.6 * 0.2 * 3, 0.4 * 0.7])
     expected = [first / first.sum(), second / second.sum()]
     np.testing.assert_allclose(found, expected, rtol=1e-5)
 
@@ -70,6 +71,16 @@ def test_observations_put_shared_errors_right_and_say_how_many_are_left():
         assert abs(was - believed) < 0.05  # answers that share errors count as two at most
         assert now < was / 1.5
         assert 0.66 < expected / now < 1.5
+
+
+@pytest.mark.thorough
+def test_observations_that_err_as_the_crowd_does_make_nobody_surer():
+    answers, truth, _ = panel(3, 900, fooled=0.3)
+    rng = np.random.default_rng(0)
+    shown = infer_labels(answers).probabilities.argmax(axis=1)  # right or wrong, all they show
+    found = infer_labels(answers, rng.normal(0, 1, (900, 3)) + 2.0 * np.eye(3)[shown])
+    now, expected = wrong(found, truth)
+    assert 0.5 < expected / now < 1.5
 
 
 @pytest.mark.thorough
@@ -116,28 +127,29 @@ def test_gold_is_believed_and_narrows_accuracies_that_hold():
 def test_accuracies_of_items_all_picked_are_exact_and_few_gold_rows_leave_the_model():
     answers, truth, _ = panel(6, 60)
     names = {f"i{i}": int(truth[i]) for i in range(60)}
-    one = judge_beside(answers, gold={"i0": int(truth[0])})
-    model = accuracies(one.crowd, Z)
+    one = judge(answers, gold={"i0": int(truth[0])})
+    model = accuracies(one, Z)
     np.testing.assert_array_equal(gold_accuracies(one, model, Z), model)
     for gold in (names, Gold(names, frozenset(names))):
-        found = gold_accuracies(judge_beside(answers, gold=gold), model, Z)
+        found = gold_accuracies(judge(answers, gold=gold), model, Z)
         np.testing.assert_allclose(found.value, list(true_accuracies(answers, truth).values()))
         np.testing.assert_allclose(found.high - found.low, 0.0, atol=1e-9)
 
 
 def test_gold_undoes_a_power_and_a_factor_a_class():
     rng = np.random.default_rng(0)
-    honest = rng.dirichlet([1, 1, 1], 3000)
+    said = rng.dirichlet([1, 1, 1], 3000)
+    heard = rng.normal(0, 1, said.shape)  # what observations said, three times too loud
+    honest = said * np.exp(heard)
+    honest /= honest.sum(axis=1, keepdims=True)
     known = (rng.random((3000, 1)) > honest.cumsum(axis=1)).sum(axis=1)
-    said = honest**2 * [1.0, 2.0, 0.5]
-    said /= said.sum(axis=1, keepdims=True)
-    power, factor = _recalibrated(said, known)
-    found = said**power * np.exp(factor)
-    found /= found.sum(axis=1, keepdims=True)
-    assert np.abs(said - honest).mean() > 0.1
+    logs = 2.0 * np.log(said) + np.log([1.0, 2.0, 0.5])
+    powers, factor = _recalibrated(np.stack([logs, 3.0 * heard]), known)
+    found = softmax(powers[0] * logs + powers[1] * 3.0 * heard + factor, axis=1)
+    np.testing.assert_allclose(powers, [1 / 2, 1 / 3], rtol=0.1)
+    assert np.abs(softmax(logs + 3.0 * heard, axis=1) - honest).mean() > 0.1
     assert np.abs(found - honest).mean() < 0.02
-    few = np.where(np.arange(3000) < 19, known, -1)
-    assert _recalibrated(said, few)[0] == 1.0
+    assert _recalibrated(np.zeros((2, 19, 3)), known[:19])[0].tolist() == [1.0, 1.0]
 
 
 def test_gold_against_everybody_is_said_and_gold_of_nothing_is_refused():

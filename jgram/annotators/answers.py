@@ -7,14 +7,14 @@ by its silence. Items nobody was asked about by an annotator take no memory.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
 
 from jgram.data import check_aligned, drop_missing, encode_labels
 from jgram.data.columns import read
-from jgram.data.labels import EncodedLabels
+from jgram.data.labels import EncodedLabels, Merge, merging
 
 __all__ = [
     "Answers",
@@ -22,6 +22,7 @@ __all__ = [
     "answers_from_matrix",
     "as_answers",
     "consistencies",
+    "merged",
     "tally",
 ]
 
@@ -167,6 +168,29 @@ def answers_from_matrix(
         _names(annotators, codes.shape[1], "annotators"),
         tuple(range(d)),
     )
+
+
+def merged(answers: Answers, merge: Merge) -> tuple[Answers, str | None]:
+    """Answers with names of classes merged, and what to say of the names.
+
+    Args:
+        answers: :class:`Answers`.
+        merge: As in :func:`jgram.data.labels.merging`.
+
+    Raises:
+        ValueError: Names that do not occur.
+
+    Example:
+        >>> answers = answers_from_columns("ikl", "aaa", ["yes", "no", "Yes"])
+        >>> merged(answers, {"Yes": "yes"})[0].classes
+        ('yes', 'no')
+    """
+    counts = np.bincount(answers.label, minlength=len(answers.classes)).tolist()
+    found = merging(dict(zip(answers.classes, counts, strict=False)), merge)
+    names = [found.merged.get(name, name) for name in answers.classes]
+    classes = tuple(dict.fromkeys(names))
+    codes = np.array([*map(classes.index, names), len(classes)], answers.label.dtype)
+    return replace(answers, label=codes[answers.label], classes=classes), found.said
 
 
 def as_answers(answers: Any, num_classes: int | None = None) -> Answers:

@@ -1,55 +1,57 @@
 """What is known of the items beside their answers: observations of them, and gold for a few.
 
 **Observations** are one more voter on every item. The predictors of jgram/left_out.py learn the
-consensus ``c`` of the other items from their observations, and an item's own observation says
+consensus ``c`` of the other items from their observations. As often as ``c`` is in doubt, what they
+learn is: with ``q`` the posterior, its mean ``T[c, s]`` over the items of that consensus and the
+mean ``share`` of ``p``, an item's own observation says
 
-    e_i[s]  =  log p_i(s) - log share(s)          p_i(s) = P(c_i = s | observation, the other items)
+    e_i[s]  =  log p_i(s) - log share(s)        p_i(s) = sum_c P(c | observation, others) T[c, s]
 
-which is added to its log posterior (jgram/annotators/posterior.py). The consensus that comes of it
-is learnt anew, three rounds in all. Observations that do not predict the consensus better than the
-shares of the classes say nothing, and nothing changes.
+which is added to its log posterior (jgram/annotators/posterior.py), and the consensus that comes of
+it is learnt anew. Observations that do not predict the consensus better than the shares of the
+classes say nothing, and nothing changes.
 
-How much the answers weigh against that voter is learnt. Errors that annotators share make ``n_i``
-answers worth as many as ``n_i w_i``, ``w_i = 1/(1 + rho (n_i - 1))``, independent ones, and what
-annotators share the observations do not. So ``rho`` is the likeliest by the observations, the
-answers' posterior ``q^rho`` being their prior:
+How much annotators share, ``rho``, observations tell only if they do not share it too. Under each
+``rho`` the answers' posterior is the prior of what the observations say,
 
-    rho  =  argmax  sum_i log sum_s q_i^rho[s] p_i(s) / share(s)
+    l(rho)  =  sum_i log sum_s q_i[s] p_i(s) / share(s)
 
-never below the ``.15`` that is taken without observations.
+Where they err as the crowd does, they agree with it the more the surer it is, and ``l`` is largest
+at the least ``rho``, as on six panels of language models and on LabelMe: believing that made
+probabilities far too sure. Then the ``.5`` stands that is taken without observations, and they may
+change labels but make nobody surer: all is taken to the power ``t`` under which the answers' own
+consensus is on average as probable as it was. Where ``l`` is largest at more, observations see the
+shared errors: then ``t = 1``, and ``rho`` is half way (of logarithms) from there to ``.5``, since
+what they know they learnt from the consensus.
 
-**Gold**, the right label of a few items, is their posterior. From twenty such items on they choose
-``rho`` instead, by the log probability that answers and observations without the gold give to it,
-and so they do what is wrong with the posteriors as a whole: a power and a factor a class,
-``q[s]^t exp(b[s])``, ``log t`` and ``b`` with normal priors of deviations 1 and .5.
+**Gold**, the right label of a few items, is their posterior. From twenty such items on they also
+put right what is wrong with the posteriors as a whole: a power of the answers' part and one of the
+observations', and a factor a class, ``q[s]^t exp(u e[s] + b[s])``, ``log t``, ``log u`` and ``b``
+with normal priors of deviations 1, 1 and 1/2. They are fitted to posteriors from which a fifth of
+the gold was left out in turn, else answers that gold explained would look surer than all others.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
-from scipy.optimize import minimize
+from scipy.optimize import brentq, minimize
 from scipy.special import logsumexp, softmax
 
 from jgram.annotators.answers import Answers
-from jgram.annotators.posterior import fit, majority, posteriors, power, tempered
-from jgram.annotators.readings import CORRELATION, Crowd, Estimates, fit_crowd
+from jgram.annotators.readings import CORRELATION, FOLDS, STEADY, Crowd, Estimates, at, fit_crowd
 from jgram.arrays import float64
 from jgram.binding import bind_observations, input_finding
 from jgram.data.columns import Column, column, did_you_mean, read_table, show, take
 from jgram.findings import Finding
 from jgram.left_out import predict_left_out
 
-__all__ = ["Beside", "Gold", "by_item", "gold_accuracies", "judge_beside", "to_check"]
+__all__ = ["Gold", "by_item", "gold_accuracies", "judge", "to_check"]
 
-CORRELATIONS = (0.15, 0.2, 0.3, 0.45, 0.7, 1.0)
-BY_GOLD = (CORRELATION, 0.0, 0.05, 0.15, 0.3, 0.75, 1.0, 1.5, 2.5)
-ROUNDS = 3
-ENOUGH = 20  # items with gold that outweigh the observations
-GOLD = 200  # that are worth as much as what is known of shared errors without any
-CERTAIN = 50.0  # nats for what somebody looked up
-STEADY = 10.0
+CORRELATIONS = (0.1, 0.2, 0.3, 0.4, CORRELATION)
+ROUNDS = 2
+ENOUGH = 20  # items with gold that put posteriors right
+SEEN = 4.0  # nats by which observations see errors that the crowd shares
 
 
 class Gold(NamedTuple):
@@ -65,33 +67,13 @@ class Gold(NamedTuple):
     picked: frozenset[Any] = frozenset()
 
 
-class Beside(NamedTuple):
-    """A crowd judged with what is known beside its answers.
-
-    Attributes:
-        crowd: With all of it.
-        before: Posteriors ``[items, d]`` without gold.
-        known: Codes ``[items]`` of the right labels, -1 where nobody looked.
-        picked: Bool ``[items]``, chosen for their doubt.
-        findings: What was used, and what was not.
-    """
-
-    crowd: Crowd
-    before: np.ndarray
-    known: np.ndarray
-    picked: np.ndarray
-    findings: tuple[Finding, ...]
-
-
 class _Observations(NamedTuple):
     rows: np.ndarray
     observed: Any
     points: np.ndarray | None
 
 
-def judge_beside(
-    answers: Answers, y: Any = None, gold: Any = None, *, incentive: bool = False
-) -> Beside:
+def judge(answers: Answers, y: Any = None, gold: Any = None, *, incentive: bool = False) -> Crowd:
     """The crowd fitted with observations and gold; formulas at the top of this module.
 
     Args:
@@ -102,54 +84,26 @@ def judge_beside(
         incentive: As in :func:`jgram.annotators.readings.fit_crowd`.
 
     Returns:
-        :class:`Beside`.
+        :class:`jgram.annotators.readings.Crowd`.
+
+    Raises:
+        ValueError: Observations or gold that do not fit the answers.
     """
-    items, d = len(answers.items), len(answers.classes)
     known, picked, findings = _read_gold(answers, gold)
-    if y is None and gold is None:
-        crowd = fit_crowd(answers, incentive=incentive)
-        return Beside(crowd, crowd.posterior, known, picked, ())
-    said = np.zeros((items, d))
-    told = np.where(known[:, None] < 0, 0.0, -CERTAIN * (np.arange(d) != known[:, None]))
-    weighed = None
+    options: dict[str, Any] = {"known": known, "incentive": incentive}
     if y is not None:
-        given, description, found = _read_observations(answers, y)
-        crowd = fit_crowd(answers, incentive=incentive, evidence=None if gold is None else told)
-        q = crowd.posterior
-        for _ in range(ROUNDS):
-            said[given.rows] = _said(given, q, d)
-            weighed = _likeliest(answers, said, told, known) if said.any() else None
-            if weighed is None:
-                break
-            q = softmax(np.log(np.maximum(weighed[1], 1e-30)) + told, axis=1)
-        used = weighed is not None
-        findings += [*found, _of_observations(description, used, len(given.rows), items)]
-        if gold is None and not used:
-            return Beside(crowd, crowd.posterior, known, picked, tuple(findings))
-    correlation, before = weighed or _likeliest(answers, said, told, known)
-    crowd = fit_crowd(
-        answers,
-        incentive=incentive,
-        correlation=correlation,
-        fitted=correlation if weighed else 0.0,
-        evidence=said + told,
-    )
-    t, b = _recalibrated(before, known)
-    before, posterior = (
-        softmax(t * np.log(np.maximum(q, 1e-30)) + b, axis=1) for q in (before, crowd.posterior)
-    )
-    posterior = np.where(known[:, None] < 0, posterior, np.arange(d) == known[:, None])
-    judged = crowd.judged | (known >= 0)[crowd.item]
-    crowd = crowd._replace(
-        posterior=posterior,
-        judged=judged,
-        allowance=float((1.0 + (known >= 0).sum() / GOLD) ** -0.5),
-        answers=np.bincount(crowd.annotator, judged, len(answers.annotators)),
-    )
-    findings += [_of_correlation(correlation)]
+        given, description, warnings = _read_observations(answers, y)
+        heard = _heard(answers, given, options)
+        told = _of_observations(description, bool(heard), len(given.rows), len(answers.items))
+        findings += [*warnings, told]
+        if heard:
+            options |= heard
+            findings += [_of_correlation(heard["correlation"])]
+    crowd = fit_crowd(answers, **options)
     if gold is not None:
         findings = [*_contradiction(fit_crowd(answers).posterior, known), *findings]
-    return Beside(crowd, before, known, picked, tuple(findings))
+        crowd = _put_right(crowd, options)
+    return crowd._replace(picked=picked, findings=tuple(findings))
 
 
 def _read_observations(answers: Answers, y: Any) -> tuple[_Observations, str, list[Finding]]:
@@ -169,6 +123,70 @@ def _read_observations(answers: Answers, y: Any) -> tuple[_Observations, str, li
     observed, points, description, warnings = bind_observations(take(table, rows))
     points = None if points is None else np.asarray(points, np.float64)
     return _Observations(rows, observed, points), description, list(map(input_finding, warnings))
+
+
+def _heard(answers: Answers, given: _Observations, options: dict[str, Any]) -> dict[str, Any]:
+    """``e``, as ``evidence``, ``rho`` and ``t``; empty where observations say nothing."""
+    rows, observed, points = given
+    n, shape, rho = len(rows), (len(answers.items), len(answers.classes)), CORRELATION
+    q = {each: fit_crowd(answers, correlation=each, **options).posterior for each in CORRELATIONS}
+    alone, evidence, likely = q[rho][rows], {each: np.zeros(shape) for each in q}, {}
+    seen = False
+    for _ in range(ROUNDS):
+        before = q[rho][rows]
+        count = np.bincount(before.argmax(axis=1), minlength=shape[1])
+        kept = np.flatnonzero(count > 1)
+        if len(kept) < 2:
+            return {}
+        consensus = before[:, kept].argmax(axis=1)
+        with float64():
+            predicted, informative = predict_left_out(observed, points, consensus)
+        if not informative:
+            return {}
+        for each, e in evidence.items():
+            doubt = np.eye(len(kept))[consensus].T @ q[each][rows]
+            p = predicted @ (doubt / doubt.sum(axis=1, keepdims=True))
+            e[rows] = np.log(np.maximum(p, 1 / n)) - np.log(np.maximum(p.mean(axis=0), 1 / n))
+            q[each] = fit_crowd(answers, correlation=each, evidence=e, **options).posterior
+            likely[each] = -np.log((q[each] * np.exp(-e)).sum(axis=1)).sum()
+        best = max(likely, key=lambda each: likely[each])
+        seen = likely[best] > likely[CORRELATIONS[0]] + SEEN
+        half = (best * CORRELATION) ** 0.5 if seen else CORRELATION
+        rho = min(CORRELATIONS, key=lambda each: abs(each - half))
+    sure = np.ones(shape[0])
+    if not seen:
+        sure[rows] = _no_surer(q[rho][rows], alone)
+    return {"correlation": rho, "evidence": evidence[rho], "sure": sure}
+
+
+def _no_surer(q: np.ndarray, alone: np.ndarray) -> float:
+    """The power, 1 at most, under which the answers' consensus is as likely as by answers alone."""
+    logs, best = np.log(np.maximum(q, 1e-30)), alone.argmax(axis=1)
+
+    def beyond(t: float) -> float:
+        return float((at(softmax(t * logs, axis=1), best) - at(alone, best)).mean())
+
+    root: Any = brentq(beyond, 0.0, 1.0) if beyond(1.0) > 0.0 else 1.0
+    return root
+
+
+def _put_right(crowd: Crowd, options: dict[str, Any]) -> Crowd:
+    """Posteriors as gold has them, and without it as the gold that was left out would have them."""
+    known = crowd.known
+    gold, before = np.flatnonzero(known >= 0), crowd.before.copy()
+    if len(gold) >= ENOUGH:
+        for fold in range(FOLDS):
+            left = gold[fold::FOLDS]
+            others: dict[str, Any] = {**options, "known": known.copy()}
+            others["known"][left] = -1
+            before[left] = fit_crowd(crowd.source, **others).before[left]
+    said = options.get("evidence", np.zeros(before.shape))
+    answered = np.log(np.maximum(before, 1e-30)) - options.get("sure", np.ones(1))[:, None] * said
+    parts = np.stack([answered, said])
+    powers, shift = _recalibrated(parts[:, gold], known[gold])
+    before = softmax(np.tensordot(powers, parts, 1) + shift, axis=1)
+    posterior = np.where(known[:, None] < 0, before, np.arange(before.shape[1]) == known[:, None])
+    return crowd._replace(before=before, posterior=posterior)
 
 
 def by_item(column: Column, item: Sequence[int], items: Sequence[Any]) -> Column:
@@ -214,65 +232,23 @@ def by_item(column: Column, item: Sequence[int], items: Sequence[Any]) -> Column
     return Column(column.name, column.values[first], column.present[first] & lacking)
 
 
-def _said(given: _Observations, q: np.ndarray, d: int) -> np.ndarray:
-    """``e`` of the items that have observations, 0 where those say nothing."""
-    said, n = np.zeros((len(given.rows), d)), len(given.rows)
-    kept = np.flatnonzero(np.bincount(q[given.rows].argmax(axis=1), minlength=d) > 1)
-    if len(kept) < 2:
-        return said
-    labels = q[np.ix_(given.rows, kept)].argmax(axis=1)
-    with float64():
-        predicted, informative = predict_left_out(given.observed, given.points, labels)
-    if informative:
-        said[:, kept] = np.log(np.maximum(predicted, 1 / n)) - np.log(np.bincount(labels) / n)
-    return said
-
-
-def _likeliest(
-    answers: Answers, said: np.ndarray, told: np.ndarray, known: np.ndarray
-) -> tuple[float, np.ndarray]:
-    """``rho``, and the posteriors without gold under it."""
-    rows: Any = tuple(map(jnp.asarray, (answers.item, answers.annotator, answers.label)))
-    items, d = said.shape
-    size = np.bincount(answers.item[answers.label < d], minlength=items)
-    start, ones = majority(rows[0], rows[2], items, d), jnp.ones(items)
-    gold, best = np.flatnonzero(known >= 0), (-np.inf, 0.0, said)
-    heard, model = said.any(), None
-    for correlation in CORRELATIONS if heard else BY_GOLD:
-        weight = power(size, correlation if heard else 0.0)
-        if heard or model is None:
-            options = {"m": len(answers.annotators), "classes": d}
-            model, _ = fit(start, rows, weight, ones, evidence=jnp.asarray(said + told), **options)
-        alone = posteriors(model, rows, jnp.asarray(weight))
-        alone = np.asarray(tempered(alone, power(size, correlation) / weight), np.float64)
-        without = alone * np.exp(said)
-        total = without.sum(axis=1, keepdims=True)
-        without /= total
-        value = float(np.log(total).sum())
-        if len(gold) >= ENOUGH:
-            value = float(np.log(np.maximum(without[gold, known[gold]], 1e-6)).sum())
-        if value > best[0]:
-            best = value, correlation, without
-    return best[1:]
-
-
-def _recalibrated(before: np.ndarray, known: np.ndarray) -> tuple[float, np.ndarray]:
-    """The power ``t`` and the shift of each class ``b`` that gold makes likeliest."""
-    gold, d = np.flatnonzero(known >= 0), before.shape[1]
-    if len(gold) < ENOUGH:
-        return 1.0, np.zeros(d)
-    logs, right = np.log(np.maximum(before[gold], 1e-30)), np.eye(d)[known[gold]]
-    precision = np.append(1.0, np.full(d, 4.0))
+def _recalibrated(parts: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Powers of both parts ``[2, n, d]`` and a shift of each class, the likeliest by gold."""
+    d = parts.shape[2]
+    if len(right) < ENOUGH:
+        return np.ones(2), np.zeros(d)
+    precision = np.append([1.0, 1.0], np.full(d, 4.0))
 
     def loss(x: np.ndarray) -> tuple[float, np.ndarray]:
-        z = np.exp(x[0]) * logs + x[1:]
-        away = softmax(z, axis=1) - right
-        slope = np.append(np.exp(x[0]) * (away * logs).sum(), away.sum(axis=0))
-        value = (logsumexp(z, axis=1) - (z * right).sum(axis=1)).sum() + precision @ x**2 / 2
+        weighed = np.exp(x[:2])[:, None, None] * parts
+        z = weighed.sum(axis=0) + x[2:]
+        away = softmax(z, axis=1) - np.eye(d)[right]
+        slope = np.append((away * weighed).sum(axis=(1, 2)), away.sum(axis=0))
+        value = (logsumexp(z, axis=1) - z[np.arange(len(z)), right]).sum() + precision @ x**2 / 2
         return float(value), slope + precision * x
 
-    best = minimize(loss, np.zeros(d + 1), jac=True, method="L-BFGS-B", bounds=[(-3, 3)] * (d + 1))
-    return float(np.exp(best.x[0])), best.x[1:]
+    best = minimize(loss, np.zeros(d + 2), jac=True, method="L-BFGS-B", bounds=[(-3, 3)] * (d + 2))
+    return np.exp(best.x[:2]), best.x[2:]
 
 
 def _read_gold(answers: Answers, gold: Any) -> tuple[np.ndarray, np.ndarray, list[Finding]]:
@@ -329,7 +305,7 @@ def _by_item(answers: Answers, gold: Iterable[Any]) -> dict[Any, Any]:
     return dict(zip(names, given.values.tolist(), strict=True))
 
 
-def gold_accuracies(beside: Beside, model: Estimates, z: float) -> Estimates:
+def gold_accuracies(crowd: Crowd, model: Estimates, z: float) -> Estimates:
     """Accuracies by the posteriors of all items, put right by what gold shows of them.
 
     An annotator's accuracy is the mean of ``r``, the probability of the own label before gold (1 or
@@ -338,20 +314,18 @@ def gold_accuracies(beside: Beside, model: Estimates, z: float) -> Estimates:
     annotators added, and half an answer.
 
     Args:
-        beside: :class:`Beside`.
+        crowd: Judged with gold, or without.
         model: The accuracies without gold, for annotators with too little of it.
         z: Normal quantile of the intervals.
 
     Reference: Angelopoulos et al., *Prediction-powered inference*, 2023; a difference estimator of
     survey sampling.
     """
-    crowd, known = beside.crowd, beside.known
-    m = len(crowd.answers)
-    expected = beside.before[crowd.item, crowd.label]
-    right = (known[crowd.item] == crowd.label).astype(float)
-    looked = known[crowd.item] >= 0
-    random = crowd.judged & looked & ~beside.picked[crowd.item]
-    exact = crowd.judged & looked & beside.picked[crowd.item]
+    known, m = crowd.known[crowd.item], len(crowd.answers)
+    expected = crowd.before[crowd.item, crowd.label]
+    right = (known == crowd.label).astype(float)
+    random = crowd.judged & (known >= 0) & ~crowd.picked[crowd.item]
+    exact = crowd.judged & (known >= 0) & crowd.picked[crowd.item]
 
     def total(values: np.ndarray, where: np.ndarray) -> np.ndarray:
         return np.bincount(crowd.annotator, np.where(where, values, 0.0), m)
@@ -367,14 +341,10 @@ def gold_accuracies(beside: Beside, model: Estimates, z: float) -> Estimates:
     variance = (square + STEADY * pooled + 0.5) / (sample + STEADY)
     left = np.maximum(1.0 - sample / np.maximum(rest, 1.0), 0.0)
     spread = rest / count * np.sqrt(variance * left / np.maximum(sample, 1.0))
-    few = (sample < 2) & (rest > 0)
-    value = np.clip(value, 0.0, 1.0)
-    return Estimates(
-        np.where(few, model.value, value),
-        np.where(few, model.low, np.maximum(value - z * spread, 0.0)),
-        np.where(few, model.high, np.minimum(value + z * spread, 1.0)),
-        np.where(few, model.error, spread),
-    )
+    few, value = (sample < 2) & (rest > 0), np.clip(value, 0.0, 1.0)
+    low, high = np.maximum(value - z * spread, 0.0), np.minimum(value + z * spread, 1.0)
+    found = zip(model, (value, low, high, spread), strict=True)
+    return Estimates(*(np.where(few, without, by_gold) for without, by_gold in found))
 
 
 def to_check(
@@ -424,7 +394,10 @@ def _of_correlation(correlation: float) -> Finding:
         "shared errors",
         "note",
         f"the n answers of an item count as n / (1 + {correlation:g} (n - 1)) independent ones",
-        "so far do their errors go together, by what is known beside the answers",
+        "so far do their errors go together, by the observations"
+        if correlation < CORRELATION
+        else "so far do errors go together in other crowds; these observations may err as the "
+        "answers do, and cannot tell",
         correlation,
     )
 

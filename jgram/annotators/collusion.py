@@ -9,18 +9,20 @@ the same two habits allows is ``N``:
 
     D_l = sum_s q_s A_s[l] B_s[l]          N_l = sum_s q_s min(A_s[l], B_s[l])
     differ:  1 - sum_l D_l                 1 - sum_l N_l
-    R   = N / D - 1 at what was observed
+    R   = N / D - 1 at what was observed   L(c) = sum over items of log(1 + c R)
 
-A pair that shares a part ``c`` of its answers beyond that has likelihood ratio ``1 + c R`` an item.
-No model fits a crowd exactly: ``c0``, the coupling of the average pair, is estimated over all pairs
-by maximum likelihood, and each pair is tested against it,
+A pair that shares a part ``c`` of its answers beyond that has log likelihood ratio ``L(c)``, on a
+grid of ``c``. No model fits a crowd exactly, and where most annotators share errors, the honest
+rest look as if they shared theirs. So each pair is tested against ``c0``: the coupling of the
+average pair, the likeliest over all, or if that is more, the one that both have with a third, up to
+.2 (surely: ``L`` within 1 of its largest). Who reads as several others do has copied none of them.
 
-    E = mean over c in {.05, .., .95} of prod over items (1 + [c0 + (1 - c0) c] R) / (1 + c0 R)
+    E = mean over c > c0 of exp(L(c) - L(c0))
 
-which is an e-value: under independence beyond ``c0`` its mean is at most 1, so that ``E > P / .05``
-for any of ``P`` judged pairs has probability at most .05, however the pairs depend on each other. A
-pair is judged where it has 10 common items, and where full copying would be expected to reach that
-bar (the sum of the divergences of ``N`` from ``D``).
+which is an e-value: under at most ``c0`` its mean is at most 1, so that ``E > P / .05`` for any of
+``P`` judged pairs has probability at most .05, however the pairs depend on each other. A pair is
+judged where it has 10 common items, and where full copying would be expected to reach that bar (the
+sum of the divergences of ``N`` from ``D``).
 
 No flag is no acquittal: what it takes to be found is in experiments/annotators.py.
 """
@@ -32,6 +34,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy.special import logsumexp
 
 from jgram.annotators.answers import Answers, as_answers, tally
 from jgram.annotators.posterior import Model, fit, majority
@@ -41,7 +44,8 @@ __all__ = ["Collusion", "CollusionSearch", "Pairs", "find_collusion", "pair_evid
 
 LEVEL = 0.05
 COMMON = 10
-COUPLINGS = (0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.8, 0.95)
+COUPLINGS = np.array([0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.65, 0.8, 0.95])
+MOST_SHARED = 5  # place of what readings in common have come to; copies share more
 ITERATIONS = 20
 BLOCK = 2_000_000  # pairs of answers held at once
 CHUNK = 1 << 16  # pairs of answers in one compiled call
@@ -105,8 +109,7 @@ class Pairs(NamedTuple):
     agreement: np.ndarray
     expected: np.ndarray
     information: np.ndarray
-    log_evidence: np.ndarray
-    background: float
+    likelihood: np.ndarray
     met: int
 
 
@@ -130,33 +133,47 @@ def find_collusion(answers: Any) -> CollusionSearch:
         [(2, 7)]
     """
     answers = as_answers(answers)
-    pairs = pair_evidence(answers)
-    bar = np.log(max(len(pairs.items), 1) / LEVEL)
-    judged = pairs.information >= bar
+    pairs, names = pair_evidence(answers), answers.annotators
+    background = int(np.argmax(pairs.likelihood[:, :-1].sum(axis=0)))
+    judged = pairs.information >= np.log(max(len(pairs.items), 1) / LEVEL)
     bar = np.log(max(int(judged.sum()), 1) / LEVEL)
-    m, d = len(answers.annotators), len(answers.classes)
-    own = tally(answers.annotator, answers.label, (m, d + 1))[:, :d]
+    own = tally(answers.annotator, answers.label, (len(names), len(answers.classes) + 1))[:, :-1]
     own = own / np.maximum(own.sum(axis=1, keepdims=True), 1)  # how often each label is given
     habits = (own[pairs.first] * own[pairs.second]).sum(axis=1)
-    beyond = pairs.agreement > np.maximum(pairs.expected, habits)
-    flagged = np.flatnonzero(judged & beyond & (pairs.log_evidence > bar))
-    names = answers.annotators
-    return CollusionSearch(
-        flagged=tuple(
-            Collusion(
+    beyond = judged & (pairs.agreement > np.maximum(pairs.expected, habits))
+    found = {}
+    for k in np.flatnonzero(beyond & (_log_evidence(pairs.likelihood, background) > bar)):
+        reference = max(background, _of_a_third(pairs, int(k)))
+        evidence = float(_log_evidence(pairs.likelihood[k], reference))
+        if evidence > bar:
+            found[evidence, -k] = Collusion(
                 names[pairs.first[k]],
                 names[pairs.second[k]],
                 int(pairs.items[k]),
                 float(pairs.agreement[k]),
                 float(pairs.expected[k]),
-                float(pairs.log_evidence[k]),
+                evidence,
             )
-            for k in flagged[np.argsort(-pairs.log_evidence[flagged], kind="stable")]
-        ),
-        judged=int(judged.sum()),
-        pairs=pairs.met,
-        background=pairs.background,
-    )
+    flagged = tuple(found[key] for key in sorted(found, reverse=True))
+    return CollusionSearch(flagged, int(judged.sum()), pairs.met, float(COUPLINGS[background]))
+
+
+def _log_evidence(likelihood: np.ndarray, reference: int) -> Any:
+    """``log E`` by ``L`` ``[..., couplings]``."""
+    more = likelihood[..., reference + 1 :] - likelihood[..., reference, None]
+    return logsumexp(more, axis=-1) - np.log(more.shape[-1])
+
+
+def _of_a_third(pairs: Pairs, k: int) -> int:
+    """The place of the largest coupling that both of a pair surely have with one and the same."""
+    likely, two = pairs.likelihood, (pairs.first[k], pairs.second[k])
+    sure = np.zeros((2, 1 + max(pairs.second)), int)
+    for one, row in zip(two, sure, strict=True):
+        own = (pairs.first == one) | (pairs.second == one)
+        least = likely[own] >= likely[own].max(axis=1, keepdims=True) - 1.0
+        row[(pairs.first + pairs.second)[own] - one] = np.argmax(least, axis=1)
+    sure[:, list(two)] = 0
+    return min(int(sure.min(axis=0).max()), MOST_SHARED)
 
 
 def pair_evidence(answers: Answers) -> Pairs:
@@ -168,25 +185,19 @@ def pair_evidence(answers: Answers) -> Pairs:
     m, d = len(answers.annotators), len(answers.classes)
     model, q = _easy_or_hard(item, annotator, label, len(answers.items), m, d)
     log_q = jnp.log(jnp.maximum(q, 1e-30))
-    found: list[tuple[np.ndarray, np.ndarray]] = [(np.zeros(0, int), np.zeros(0))]
-    totals: list[np.ndarray] = [np.zeros((6, 0))]
-    met = known = 0
+    totals: list[np.ndarray] = [np.zeros((6 + len(COUPLINGS), 0))]
+    met = 0
     for left, right, pair, keys, some in _common_items(item, annotator, m):
         met += some
-        ratio, information, expected = _evaluate(model, log_q, item, annotator, label, left, right)
-        same = (label[left] == label[right]).astype(float)
-        sums = [np.bincount(pair, part, len(keys)) for part in (same, expected, information)]
+        ratio, *more = _evaluate(model, log_q, (item, annotator, label), left, right)
+        parts = [label[left] == label[right], *more, *(np.log1p(c * ratio) for c in COUPLINGS)]
+        sums = [np.bincount(pair, part, len(keys)) for part in parts]
         totals.append(
             np.stack([keys // m, keys % m, np.bincount(pair, minlength=len(keys)), *sums])
         )
-        found.append((pair + known, ratio))
-        known += len(keys)
-    first, second, items, same, expected, information = np.concatenate(totals, axis=1)
-    pair, ratio = (np.concatenate(part) for part in zip(*found, strict=True))
-    c0 = _background(ratio)
-    evidence = _log_evidence(pair, ratio, c0, known)
-    who = first.astype(int), second.astype(int)
-    return Pairs(*who, items, same / items, expected / items, information, evidence, c0, met)
+    first, second, items, same, information, expected, *likelihood = np.concatenate(totals, axis=1)
+    who, likelihood = (first.astype(int), second.astype(int)), np.stack(likelihood, axis=1)
+    return Pairs(*who, items, same / items, expected / items, information, likelihood, met)
 
 
 def _easy_or_hard(
@@ -196,9 +207,8 @@ def _easy_or_hard(
     votes = majority(item, label, items, d)
     easy = votes.max(axis=1, keepdims=True)
     start = jnp.concatenate([votes * easy, votes * (1.0 - easy)], axis=1)
-    ones = jnp.ones(items)
     rows = item, annotator, label
-    return fit(start, rows, ones, ones, m=m, classes=d, iterations=ITERATIONS)
+    return fit(start, rows, jnp.ones(items), m=m, classes=d, iterations=ITERATIONS)
 
 
 def _common_items(
@@ -235,33 +245,19 @@ def _common_items(
         low = high
 
 
-def _evaluate(
-    model: Model,
-    log_q: Array,
-    item: np.ndarray,
-    annotator: np.ndarray,
-    label: np.ndarray,
-    left: np.ndarray,
-    right: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _evaluate(model: Model, log_q: Array, rows: Any, left: Any, right: Any) -> np.ndarray:
     """``R``, divergence and expected agreement of each pair of answers, chunk by chunk."""
+    item, annotator, label = rows
     n, chunk = len(left), min(CHUNK, max(1, ENTRIES // model.log_channels[0].size))
     found = np.empty((3, n), np.float32)
     for low in range(0, n, chunk):
         part = slice(low, min(low + chunk, n))
         padding = (0, chunk - (part.stop - low))
         one, two = (np.pad(rows[part], padding) for rows in (left, right))
-        values = _couple(
-            model.log_channels,
-            log_q,
-            item[one],
-            annotator[one],
-            label[one],
-            annotator[two],
-            label[two],
-        )
+        said = item[one], annotator[one], label[one], annotator[two], label[two]
+        values = _couple(model.log_channels, log_q, *said)
         found[:, part] = np.asarray(values)[:, : part.stop - low]
-    return found[0], found[1], found[2]
+    return found
 
 
 @jax.jit
@@ -282,25 +278,3 @@ def _couple(
     ratio = jnp.take_along_axis(coupled / alone, cell, axis=1)[:, 0] - 1.0
     divergence = (coupled * jnp.log(coupled / alone)).sum(axis=1)
     return jnp.stack([ratio, divergence, alone[:, :-1].sum(axis=1)])
-
-
-def _background(ratio: np.ndarray) -> float:
-    """``c0``: the maximum of the concave ``sum log(1 + c R)``, by bisection of its slope."""
-    low, high = 0.0, 0.9
-    if (ratio / (1.0 + low * ratio)).sum(dtype=float) <= 0.0:
-        return 0.0
-    for _ in range(20):
-        middle = (low + high) / 2.0
-        rising = (ratio / (1.0 + middle * ratio)).sum(dtype=float) > 0.0
-        low, high = (middle, high) if rising else (low, middle)
-    return low
-
-
-def _log_evidence(pair: np.ndarray, ratio: np.ndarray, c0: float, size: int) -> np.ndarray:
-    """``log E`` of each pair."""
-    base = np.log1p(c0 * ratio)
-    logs = np.stack(
-        [np.bincount(pair, np.log1p((c0 + (1.0 - c0) * c) * ratio) - base, size) for c in COUPLINGS]
-    )
-    most = logs.max(axis=0)
-    return most + np.log(np.exp(logs - most).mean(axis=0))

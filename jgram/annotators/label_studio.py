@@ -80,11 +80,24 @@ def _answered(
             "expected tasks with annotations as in the JSON export of Label Studio, got "
             f"{_keys(task)}: choose JSON, not JSON-MIN or CSV"
         )
-    where, name = task.get("id"), _item(task, item)
+    where = task.get("id")
+    data = _part(task.get("data"), Mapping, "data", where)
+    name = where if item is None else data.get(item)
+    if name is None:
+        kind = "an id" if item is None else f"{item!r} in its data"
+        raise ValueError(f"task {where}: expected {kind}, got {_keys(data)}")
+    name = _name(name, item or "id", where)
     for annotation in task["annotations"]:
         annotation = _part(annotation, Mapping, "annotations", where)
         if not annotation.get("was_cancelled"):
-            yield name, _annotator(annotation, where), _choices(annotation, label, where)
+            who = annotation.get("completed_by")
+            if isinstance(who, Mapping):  # some exports have the number alone
+                who = who.get("email") or who.get("id")
+            if who is None:
+                raise ValueError(
+                    f"task {where}: expected completed_by in each annotation, got none"
+                )
+            yield name, _name(who, "completed_by", where), _choices(annotation, label, where)
 
 
 def _read(path: str | Path) -> list[Any]:
@@ -112,17 +125,6 @@ def _name(found: Any, what: str, task: Any) -> Any:
     return found
 
 
-def _item(task: Mapping[str, Any], item: str | None) -> Any:
-    """The name of a task's item."""
-    where = task.get("id")
-    data = _part(task.get("data"), Mapping, "data", where)
-    name = where if item is None else data.get(item)
-    if name is None:
-        kind = "an id" if item is None else f"{item!r} in its data"
-        raise ValueError(f"task {where}: expected {kind}, got {_keys(data)}")
-    return _name(name, item or "id", where)
-
-
 def _choices(annotation: Mapping[str, Any], label: str | None, task: Any) -> dict[str, Any]:
     """The choice by ``from_name``."""
     found = {}
@@ -141,16 +143,6 @@ def _choices(annotation: Mapping[str, Any], label: str | None, task: Any) -> dic
             )
         found[name] = _name(given[0], "choice", task)
     return found
-
-
-def _annotator(annotation: Mapping[str, Any], task: Any) -> Any:
-    """A user's email, or id: some exports have the number alone."""
-    who = annotation.get("completed_by")
-    if isinstance(who, Mapping):
-        who = who.get("email") or who.get("id")
-    if who is None:
-        raise ValueError(f"task {task}: expected completed_by in each annotation, got none")
-    return _name(who, "completed_by", task)
 
 
 def _keys(found: Any) -> str:

@@ -5,7 +5,7 @@ item of state ``s`` as ``l`` with probability ``C_a[s, l]``, independently given
 say little about a whole matrix, so each row of ``C_a`` has a Dirichlet prior centred on the row of
 the pooled matrix, worth ``strength`` answers. Expectation and maximisation take turns:
 
-    log q_i[s]   =  log pi[s] + w_i sum over the item's answers r of log C_a(r)[s, l_r] + e_i[s]
+    log q_i[s]   =  log pi[s] + sum over the item's answers r of log C_a(r)[s, l_r] + e_i[s]
                     + constant
     N_a[s, l]    =  sum over own answers of q_item[s] where the label is l
     pool         =  sum of N over annotators, rows brought to sum 1
@@ -17,8 +17,8 @@ are silent about some classes more than about others, and labels share what is l
 
 Each ``strength`` moves, an iteration, to the best of a few places near it in a fixed grid by the
 marginal likelihood of the soft counts (a Dirichlet and multinomial for each annotator and state).
-``w_i = 1`` is Dawid and Skene's model. Six iterations from vote shares: on public crowds more of
-them moved away from the truth (experiments/annotators.py).
+It is Dawid and Skene's model but for the priors. Six iterations from vote shares: on public crowds
+more of them moved away from the truth (experiments/annotators.py).
 
 **Shared errors.** ``n`` answers whose errors correlate by ``rho`` are worth as many as
 ``n / (1 + rho (n - 1))`` independent ones, never more than ``1/rho``. So what they say is taken to
@@ -29,7 +29,7 @@ average, on public crowds as on panels of language models.
 **The cavity.** What the *others* say of an item is the posterior with one's own factor taken out
 again, one subtraction and no second fit:
 
-    log cavity_r[s] = log q_item[s] - w_item log C_a(r)[s, o_r]  + constant
+    log cavity_r[s] = log q_item[s] - log C_a(r)[s, o_r]  + constant
 
 and it has the power of ``n - 1`` answers.
 
@@ -114,22 +114,22 @@ def tempered(q: ArrayLike, powers: ArrayLike, evidence: Any = 0.0) -> Array:
     return jax.nn.softmax(powers[:, None].astype(q.dtype) * log_q + evidence, axis=1)
 
 
-def posteriors(model: Model, rows: Rows, weight: Array, evidence: Any = 0.0) -> Float[Array, "i s"]:
+def posteriors(model: Model, rows: Rows, items: int, evidence: Any = 0.0) -> Float[Array, "i s"]:
     """The expectation step: ``q``."""
     item, annotator, outcome = rows
     table = model.log_channels.reshape(-1, model.log_prior.shape[0])
     own = table[annotator * model.log_channels.shape[1] + outcome]
-    total = jax.ops.segment_sum(own, item, weight.shape[0])
-    return jax.nn.softmax(model.log_prior + weight[:, None] * total + evidence, axis=1)
+    total = jax.ops.segment_sum(own, item, items)
+    return jax.nn.softmax(model.log_prior + total + evidence, axis=1)
 
 
 @jax.jit
-def cavities(model: Model, q: Array, rows: Rows, weight: Array) -> Float[Array, "n s"]:
+def cavities(model: Model, q: Array, rows: Rows) -> Float[Array, "n s"]:
     """For each answer the posterior of its item without it."""
     item, annotator, outcome = rows
     own = model.log_channels[annotator, outcome]
     log_q = jnp.log(jnp.maximum(q, jnp.finfo(q.dtype).tiny))
-    return jax.nn.softmax(log_q[item] - weight[item][:, None] * own, axis=1)
+    return jax.nn.softmax(log_q[item] - own, axis=1)
 
 
 def _log_marginal(counts: Array, centre: Array, strength: Array) -> Array:
@@ -173,7 +173,6 @@ def _maximise(
 def fit(
     start: Float[ArrayLike, "i s"],
     rows: Rows,
-    weight: Float[ArrayLike, " i"],
     counted: Float[ArrayLike, " i"],
     *,
     m: int,
@@ -186,7 +185,6 @@ def fit(
     Args:
         start: First guess of the posteriors, such as :func:`majority`.
         rows: Item, annotator and outcome of each answer: the label, ``classes`` for an abstention.
-        weight: ``w_i``, an exponent on each item's answers.
         counted: 1 where an item has a part in fitting the model, 0 where not.
         m: Number of annotators.
         classes: Number of labels; there may be more states.
@@ -199,7 +197,7 @@ def fit(
     Example:
         >>> item, annotator, label = jnp.array([[0, 0, 0, 1, 1], [0, 1, 2, 0, 1], [0, 0, 1, 1, 1]])
         >>> start, ones = majority(item, label, 2, 2), jnp.ones(2)
-        >>> model, q = fit(start, (item, annotator, label), ones, ones, m=3, classes=2)
+        >>> model, q = fit(start, (item, annotator, label), ones, m=3, classes=2)
         >>> q.argmax(axis=1).tolist()
         [0, 1]
 
@@ -207,17 +205,15 @@ def fit(
     algorithm*, 1979; the hierarchy follows Paun et al., *Comparing Bayesian models of annotation*,
     2018.
     """
-    item, annotator, outcome, weight, counted, start = map(
-        jnp.asarray, (*rows, weight, counted, start)
-    )
+    item, annotator, outcome, counted, start = map(jnp.asarray, (*rows, counted, start))
     cell = annotator * (classes + 1) + outcome
 
     def step(_: Any, state: tuple[Array, Array, Model]) -> tuple[Array, Array, Model]:
         q, places, _ = state
         model, places = _maximise(q, places, m, classes, item, cell, counted)
-        return posteriors(model, (item, annotator, outcome), weight, evidence), places, model
+        return posteriors(model, (item, annotator, outcome), items, evidence), places, model
 
-    states = start.shape[1]
+    items, states = start.shape
     blank = Model(jnp.zeros(states), jnp.zeros((m, classes + 1, states)), jnp.zeros(()))
     first = (start, jnp.full(2, FIRST_STRENGTH), blank)
     q, _, model = jax.lax.fori_loop(0, iterations, step, first)
@@ -227,12 +223,11 @@ def fit(
 def cross_fit(
     start: Float[ArrayLike, "i s"],
     rows: Rows,
-    weight: Float[ArrayLike, " i"],
+    evidence: Any = None,
     *,
     m: int,
     classes: int,
     folds: int = 1,
-    evidence: Any = None,
 ) -> tuple[Model, Float[Array, "i s"], Float[Array, "n s"]]:
     """Posteriors and cavities, each item's from a model that was fitted without its fold.
 
@@ -242,21 +237,20 @@ def cross_fit(
     Returns:
         The last fold's :class:`Model`, ``q`` by the answers and the cavity of each answer.
     """
-    weight = jnp.asarray(weight)
     held: Any = tuple(map(jnp.asarray, rows))
-    fold = jnp.arange(weight.shape[0]) % folds
-
-    def one(number: int) -> tuple[Model, Array, Array]:
-        counted = jnp.ones_like(weight) if folds == 1 else 1.0 - (fold == number)
-        known = 0.0 if evidence is None else evidence
-        model, q = fit(start, rows, weight, counted, m=m, classes=classes, evidence=known)
+    model: Any = None
+    q: Any = None
+    cavity: Any = None
+    items, known = len(start), 0.0 if evidence is None else evidence
+    fold = jnp.arange(items) % folds
+    for number in range(folds):
+        counted = jnp.where((fold != number) | (folds == 1), 1.0, 0.0)
+        model, found = fit(start, held, counted, m=m, classes=classes, evidence=known)
         if evidence is not None:
-            q = posteriors(model, held, weight)
-        return model, q, cavities(model, q, rows, weight)
-
-    model, q, cavity = one(0)
-    for number in range(1, folds):
-        here = (fold == number)[:, None]
-        model, found, without = one(number)
-        q, cavity = jnp.where(here, found, q), jnp.where(here[rows[0]], without, cavity)
+            found = posteriors(model, held, items)
+        without = cavities(model, found, held)
+        if number:
+            here = (fold == number)[:, None]
+            found, without = jnp.where(here, found, q), jnp.where(here[held[0]], without, cavity)
+        q, cavity = found, without
     return model, q, cavity

@@ -29,8 +29,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 import jgram.display as display
-from jgram.annotators.answers import Answers, as_answers, consistencies, tally
-from jgram.annotators.beside import Beside, gold_accuracies, judge_beside
+from jgram.annotators.answers import as_answers, consistencies
+from jgram.annotators.beside import gold_accuracies, judge
 from jgram.annotators.collusion import CollusionSearch, find_collusion
 from jgram.annotators.readings import (
     Crowd,
@@ -358,44 +358,41 @@ def rank_annotators(
     """
     if by is not None and by not in list(QUESTIONS):
         raise ValueError(f"by: expected one of {', '.join(QUESTIONS)}, got {by!r}")
-    answers = as_answers(answers, num_classes)
-    beside = judge_beside(answers, y, gold, incentive=incentive)
-    return ranked_beside(answers, beside, by=by, confidence=confidence)
+    crowd = judge(as_answers(answers, num_classes), y, gold, incentive=incentive)
+    return ranked(crowd, by=by, confidence=confidence)
 
 
-def ranked_beside(
-    answers: Answers, beside: Beside, *, by: By | None = None, confidence: float = 0.95
-) -> AnnotatorRanking:
+def ranked(crowd: Crowd, *, by: By | None = None, confidence: float = 0.95) -> AnnotatorRanking:
     """:func:`rank_annotators`, of a crowd that is judged already."""
-    crowd = beside.crowd
+    z = normal_quantile(confidence)
     judged = np.flatnonzero(crowd.answers > 0)
-    _refuse_too_few(judged, answers, crowd)
-    readings = _readings(crowd, z := normal_quantile(confidence))
-    if (beside.known >= 0).any():
-        readings["accuracy"] = gold_accuracies(beside, readings["accuracy"], z)
-    by = by or ("accuracy" if (answers.label == len(answers.classes)).any() else "log_score")
-    chosen = readings[by]
-    if np.isnan(chosen.value[judged]).all():
+    _refuse_too_few(crowd, judged)
+    told = np.where(_only_labels(crowd) >= 0, np.nan, 1.0)
+    readings = {
+        "log_score": log_scores(crowd, z),
+        "balanced": balanced_accuracies(crowd, z),
+        "determinant": Estimates(*(told * part for part in determinants(crowd, z))),
+        "accuracy": gold_accuracies(crowd, accuracies(crowd, z), z),
+    }
+    by = by or ("accuracy" if crowd.silent else "log_score")
+    if np.isnan(readings[by].value[judged]).all():
         raise ValueError(
             "by: every annotator only ever gives one label, so that nobody has a determinant: "
             "use by='log_score'"
         )
-    listed = _listed(answers, crowd, judged, readings, by, consistencies(answers, z))
-    p_value, collusion = alike(crowd), find_collusion(answers)
+    listed = list(_listed(crowd, judged, readings, by, z))
+    p_value, collusion = alike(crowd), find_collusion(crowd.source)
     return AnnotatorRanking(
         annotators=tuple(listed),
         by=by,
         question=QUESTIONS[by],
         confidence=confidence,
         p_value=p_value,
-        reliability=_reliability(chosen, judged),
+        reliability=_reliability(readings[by], judged),
         collusion=collusion,
-        unjudged=tuple(answers.annotators[a] for a in np.flatnonzero(crowd.answers == 0)),
-        classes=answers.classes,
-        findings=(
-            *beside.findings,
-            *_findings(by, answers, crowd, listed, p_value, collusion),
-        ),
+        unjudged=tuple(crowd.source.annotators[a] for a in np.flatnonzero(crowd.answers == 0)),
+        classes=crowd.source.classes,
+        findings=(*crowd.findings, *_findings(by, crowd, listed, p_value, collusion)),
     )
 
 
@@ -408,9 +405,9 @@ def infer_labels(
     are as often right as they say on crowds like the public ones.
 
     Args:
-        answers: :class:`Answers`, or ints ``[items, annotators]`` with -1 for no answer.
-        y: Observations, as in :func:`rank_annotators`.
-        gold: Right labels of some items, as in :func:`rank_annotators`.
+        answers: As in :func:`rank_annotators`, as all others.
+        y: Observations.
+        gold: Right labels of some items.
         num_classes: Number of classes of a matrix; default the largest code plus one.
 
     Returns:
@@ -424,20 +421,17 @@ def infer_labels(
         >>> [row["label"] for row in found.records()]
         [0, 1, 0, 1]
     """
-    answers = as_answers(answers, num_classes)
-    return labels_beside(answers, judge_beside(answers, y, gold))
+    return inferred(judge(as_answers(answers, num_classes), y, gold))
 
 
-def labels_beside(answers: Answers, beside: Beside) -> InferredLabels:
+def inferred(crowd: Crowd) -> InferredLabels:
     """:func:`infer_labels`, of a crowd that is judged already."""
-    crowd = beside.crowd
     counts = crowd.votes.sum(axis=1).astype(np.int64)
-    return InferredLabels(
-        answers.items, answers.classes, crowd.posterior.astype(np.float64), counts
-    )
+    names = crowd.source.items, crowd.source.classes
+    return InferredLabels(*names, crowd.posterior.astype(np.float64), counts)
 
 
-def _refuse_too_few(judged: np.ndarray, answers: Answers, crowd: Crowd) -> None:
+def _refuse_too_few(crowd: Crowd, judged: np.ndarray) -> None:
     if len(judged) == 0:
         raise ValueError(
             "expected items that two annotators or more labelled, got none: annotators are judged "
@@ -451,112 +445,71 @@ def _refuse_too_few(judged: np.ndarray, answers: Answers, crowd: Crowd) -> None:
     if len(judged) < 3:
         raise ValueError(
             f"expected three annotators or more with labels on common items, got {len(judged)} of "
-            f"{len(answers.annotators)}: two only judge each other (rank compares two by "
-            "observations)"
+            f"{len(crowd.answers)}: two only judge each other (rank compares two by observations)"
         )
 
 
 def _only_labels(crowd: Crowd) -> np.ndarray:
     """``[m]``: the one label an annotator gives, where the crowd would not by itself, else -1."""
-    m, d = crowd.counts.shape[1:3]
-    count = tally(crowd.annotator, crowd.label, (m, d))
+    count = crowd.often
     total, label = count.sum(axis=1), count.argmax(axis=1)
     share = crowd.votes.sum(axis=0) / crowd.votes.sum()
     one = (count.max(axis=1) == total) & (total > 0)
     return np.where(one & (share[label] ** total < LEVEL), label, -1)
 
 
-def _readings(crowd: Crowd, z: float) -> dict[str, Estimates]:
-    """All of them; no determinant where only one label is given."""
-    left_out = _only_labels(crowd) >= 0
-    found = determinants(crowd, z)
-    return {
-        "log_score": log_scores(crowd, z),
-        "determinant": Estimates(*(np.where(left_out, np.nan, part) for part in found)),
-        "balanced": balanced_accuracies(crowd, z),
-        "accuracy": accuracies(crowd, z),
-    }
-
-
 def _listed(
-    answers: Answers,
-    crowd: Crowd,
-    judged: np.ndarray,
-    readings: dict[str, Estimates],
-    by: By,
-    again: np.ndarray,
-) -> list[Annotator]:
+    crowd: Crowd, judged: np.ndarray, readings: dict[str, Estimates], by: By, z: float
+) -> Iterator[Annotator]:
     """The judged annotators, best first."""
-    classes = answers.classes
+    answers, classes = crowd.source, crowd.source.classes
     p_value, only, agreement = noise_p_values(crowd), _only_labels(crowd), agreements(crowd)
-    ranked = readings[by]
-    if not (answers.label == len(classes)).any():  # who always says the same comes last
-        ranked = ranked._replace(value=np.where(only >= 0, np.nan, ranked.value))
-    rank, first, last = _ranks(ranked, judged)
-    standing, naming = _standings(readings[by], judged, p_value), renamings(crowd, LEVEL)
+    value = readings[by].value
+    if not crowd.silent:  # who always says the same comes last
+        value = np.where(only >= 0, np.nan, value)
+    ranks = _ranks(value, readings[by].error, judged)
+    average, naming = np.nanmean(readings[by].value[judged]), renamings(crowd, LEVEL)
+    again = consistencies(answers, z)
     coverage = np.bincount(crowd.annotator, minlength=len(crowd.answers)) / len(answers.items)
-    return [
-        Annotator(
+    for a in judged[np.argsort(ranks[0])].tolist():
+        rank, first, last = map(int, ranks[:, np.searchsorted(judged, a)])
+        low, high = readings[by].low[a], readings[by].high[a]
+        better = low > average and p_value[a] < LEVEL
+        read: dict[str, Any] = {
+            key: Reading(*(float(part[a]) for part in found[:3])) for key, found in readings.items()
+        }
+        read["determinant"] = None if only[a] >= 0 else read["determinant"]
+        yield Annotator(
             name=answers.annotators[a],
             answers=int(crowd.answers[a]),
             coverage=float(coverage[a]),
-            rank=int(rank[a]),
-            first_rank=int(first[a]),
-            last_rank=int(last[a]),
-            log_score=_reading(readings["log_score"], a),
-            balanced=_reading(readings["balanced"], a),
-            determinant=None if only[a] >= 0 else _reading(readings["determinant"], a),
-            accuracy=_reading(readings["accuracy"], a),
+            rank=rank,
+            first_rank=first,
+            last_rank=last,
+            **read,
             agreement=float(agreement[a]),
             p_value=float(p_value[a]),
-            standing=standing[a],
+            standing="better" if better else "worse" if high < average else "unclear",
             consistency=None if np.isnan(again[0, a]) else Reading(*map(float, again[:, a])),
             only_label=classes[only[a]] if only[a] >= 0 else None,
-            renaming=_renaming(naming[a], classes),
+            renaming={classes[j]: classes[k] for j, k in enumerate(naming[a])}
+            if (naming[a] != np.arange(len(classes))).any()
+            else None,
         )
-        for a in judged[np.argsort(rank[judged])].tolist()
-    ]
 
 
-def _reading(found: Estimates, a: int) -> Reading:
-    return Reading(float(found.value[a]), float(found.low[a]), float(found.high[a]))
-
-
-def _renaming(naming: np.ndarray, classes: tuple[Any, ...]) -> Mapping[Any, Any] | None:
-    if (naming == np.arange(len(classes))).all():
-        return None
-    return {classes[j]: classes[k] for j, k in enumerate(naming)}
-
-
-def _ranks(found: Estimates, judged: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Ranks and their intervals by annotator; who has no value comes last."""
-    value = np.where(np.isnan(found.value), -np.inf, found.value)[judged]
-    error = np.where(np.isnan(found.error), 0.0, found.error)[judged]
+def _ranks(value: np.ndarray, error: np.ndarray, judged: np.ndarray) -> np.ndarray:
+    """Ranks of the judged, the first and the last that are left; who has no value comes last."""
+    value, error = np.nan_to_num(value[judged], nan=-1e300), np.nan_to_num(error[judged])
     m = len(judged)
     z = NormalDist().inv_cdf(1.0 - LEVEL / (2.0 * max(m - 1, 1)))
-    rank, above, below = (np.zeros(m, int) for _ in range(3))
-    rank[np.argsort(-value, kind="stable")] = np.arange(1, m + 1)
-    finite = np.maximum(value, -1e300)
-    for low in range(0, m, 512):
-        part = slice(low, low + 512)
-        gap = finite[None, :] - finite[part, None]
-        bar = z * np.hypot(error[None, :], error[part, None])
-        above[part] = (gap > bar).sum(axis=1)
-        below[part] = (-gap > bar).sum(axis=1)
-    spread = np.zeros((3, len(found.value)), int)
-    spread[:, judged] = rank, 1 + above, m - below
-    return spread[0], spread[1], spread[2]
-
-
-def _standings(found: Estimates, judged: np.ndarray, p_value: np.ndarray) -> list[Any]:
-    """Against the mean annotator; ``"better"`` only where noise is excluded."""
-    average = np.nanmean(found.value[judged])
-    better = (found.low > average) & (p_value < LEVEL)
-    worse = found.high < average
-    return [
-        "better" if up else "worse" if down else "unclear"
-        for up, down in zip(better, worse, strict=True)
-    ]
+    ranks = np.ones((3, m), int) * [[0], [1], [m]]
+    ranks[0, np.argsort(-value, kind="stable")] = np.arange(1, m + 1)
+    for a in range(m):
+        gap = value - value[a]
+        bar = z * np.hypot(error, error[a])
+        ranks[1:, a] += (gap > bar).sum(), -(-gap > bar).sum()
+    return ranks
 
 
 def _reliability(found: Estimates, judged: np.ndarray) -> float:
@@ -569,12 +522,7 @@ def _reliability(found: Estimates, judged: np.ndarray) -> float:
 
 
 def _findings(
-    by: By,
-    answers: Answers,
-    crowd: Crowd,
-    listed: list[Annotator],
-    p_value: float,
-    collusion: CollusionSearch,
+    by: By, crowd: Crowd, listed: list[Annotator], p_value: float, collusion: CollusionSearch
 ) -> Iterator[Finding]:
     """What to know before acting; each is written where it is found."""
     if p_value >= LEVEL:
@@ -610,59 +558,45 @@ def _findings(
             "read their place as 'not known', not as 'average'",
             few,
         )
-    yield from _of_labels(by, answers, crowd, listed)
+    yield from _of_labels(by, crowd, listed)
     judged = f"{collusion.judged} of {collusion.pairs} pairs with common items could be judged"
-    pairs = len(collusion.flagged)
+    pairs, first = len(collusion.flagged), "".join(one.message for one in collusion.flagged[:1])
     yield Finding(
         "collusion",
         "warning" if pairs else "note",
-        f"{pairs} flagged; {judged}. {collusion.flagged[0].message}"
-        if pairs
-        else f"no pair flagged; {judged}",
+        f"{pairs} flagged; {judged}. {first}" if pairs else f"no pair flagged; {judged}",
         "copies vouch for each other: leave one of each pair out and rank again"
         if pairs
         else "no flag is no acquittal: few common items or a share copied stay unseen",
         pairs,
     )
-    yield from _without_peers(answers, crowd)
-
-
-def _without_peers(answers: Answers, crowd: Crowd) -> Iterator[Finding]:
-    """Answers and annotators that nobody else can judge."""
     alone, unjudged = int((~crowd.judged).sum()), np.flatnonzero(crowd.answers == 0)
     if alone or len(unjudged):
-        names = ", ".join(repr(answers.annotators[a]) for a in unjudged[:3])
-        more = ", .." if len(unjudged) > 3 else ""
-        who = f"; nobody else labelled any item of {names}{more}"
+        names = [repr(crowd.source.annotators[a]) for a in unjudged[:3]] + [".."]
+        who = f"; nobody else labelled any item of {', '.join(names[: len(unjudged)])}"
         yield Finding(
             "no peers",
             "note",
-            f"{alone} answers stand on items that nobody else labelled"
-            + (who if len(unjudged) else ""),
+            f"{alone} answers stand on items that nobody else labelled" + who * bool(len(unjudged)),
             "they were left out of the readings",
             alone,
         )
 
 
-def _unmarked_silence(answers: Answers, crowd: Crowd) -> int | None:
+def _unmarked_silence(crowd: Crowd) -> int | None:
     """A label that is most of the answers and never alone, as abstentions of functions are."""
-    m, d = len(answers.annotators), len(answers.classes)
-    given = tally(crowd.annotator, crowd.label, (m, d))
-    given = given[given.sum(axis=1) > 0]
+    given = crowd.often[crowd.often.any(axis=1)]
     label = int(given.sum(axis=0).argmax())
     others = (np.delete(given, label, axis=1) > 0).sum(axis=1)
-    most = given[:, label].sum() > given.sum() / 2 and d > 2 and (others > 0).all()
-    silent = bool((answers.label == d).any())
-    return label if most and not silent and (others == 1).mean() >= ONE_SIDED else None
+    most = given[:, label].sum() > given.sum() / 2 and given.shape[1] > 2 and (others > 0).all()
+    return label if most and not crowd.silent and (others == 1).mean() >= ONE_SIDED else None
 
 
-def _of_labels(
-    by: By, answers: Answers, crowd: Crowd, listed: list[Annotator]
-) -> Iterator[Finding]:
+def _of_labels(by: By, crowd: Crowd, listed: list[Annotator]) -> Iterator[Finding]:
     """A label that may mean "no answer", a class with few answers, annotators with one label."""
-    share = crowd.votes.sum(axis=0) / crowd.votes.sum()
-    if (silence := _unmarked_silence(answers, crowd)) is not None:
-        label = answers.classes[silence]
+    share, classes = crowd.votes.sum(axis=0) / crowd.votes.sum(), crowd.source.classes
+    if (silence := _unmarked_silence(crowd)) is not None:
+        label = classes[silence]
         yield Finding(
             "no answer",
             "warning",
@@ -676,20 +610,19 @@ def _of_labels(
         yield Finding(
             "rare class",
             "warning",
-            f"the determinant weighs every class alike, and class {answers.classes[rare]!r} has "
+            f"the determinant weighs every class alike, and class {classes[rare]!r} has "
             f"{share[rare]:.1%} of the answers",
             "where accuracy is meant use by='log_score' or by='accuracy'",
             float(share[rare]),
         )
     if count := sum(a.only_label is not None for a in listed):
-        silent = bool((answers.label == len(answers.classes)).any())
         yield Finding(
             "one label",
-            "note" if silent else "warning",
+            "note" if crowd.silent else "warning",
             f"{count} of {len(listed)} annotators only ever give one label: their determinant is 0 "
             "by definition, and they are judged by the precision of that label",
             "read their accuracy and coverage"
-            if silent
+            if crowd.silent
             else "if they could abstain, include the abstentions (abstain=), which tell them apart",
             count,
         )

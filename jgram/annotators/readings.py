@@ -54,15 +54,15 @@ permutation, every label it moves must by itself pass a sign test: the cavities 
 labelled prefer the new meaning to the given one (Chernoff's bound on the binomial tail).
 """
 
-from math import sqrt
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from scipy.special import betaln, expit, logit, ndtr, polygamma, psi
+from scipy.special import betaln, chdtrc, expit, logit, ndtr, polygamma, psi
 
 from jgram.annotators.answers import Answers, tally
 from jgram.annotators.posterior import cross_fit, majority, power, tempered
+from jgram.findings import Finding
 
 __all__ = [
     "Crowd",
@@ -88,26 +88,34 @@ MOST_STRENGTH = 3.0
 FOLDS = 5
 CHUNK = 1 << 20
 PROBES = 16
+GOLD = 200  # items that are worth as much as what is known of shared errors without any
+CERTAIN = 50.0  # nats for what somebody looked up
 
 
 class Crowd(NamedTuple):
-    """The labels, abstentions left out, and what the others say of their items.
+    """The labels, abstentions left out, what the others say of their items, and what is known.
 
     Attributes:
+        source: All answers, with their names.
         item: ``[n]`` codes, sorted.
         annotator: ``[n]`` codes.
         label: ``[n]`` codes.
         votes: ``[items, d]``, the labels of each item.
-        judged: ``[n]``, whether somebody else labelled the item.
+        judged: ``[n]``, whether somebody else labelled the item, or it has gold.
         answers: ``[m]``, the number of judged labels.
         cavity: ``[n, d]``, what the others alone say of the item.
-        own: ``[3, n]``, the posterior of the own label at ``rho``, at less and at more.
-        counts: ``[3, m, d, d]``, soft counts of own labels by true class, likewise.
+        own: ``[n]``, the posterior of the own label.
+        counts: ``[3, m, d, d]``, soft counts of judged own labels by true class, at ``rho``, at
+            less and at more.
         strength: Strength of the confusion matrices' prior.
         posterior: ``[items, d]``.
-        allowance: What gold leaves of the doubt about shared errors, 1 without any.
+        before: ``[items, d]``, the same without gold.
+        known: ``[items]``, codes of the right labels, -1 where nobody looked.
+        picked: ``[items]``, whether chosen for its doubt.
+        findings: What was used of what is known beside the answers, and what was not.
     """
 
+    source: Answers
     item: np.ndarray
     annotator: np.ndarray
     label: np.ndarray
@@ -119,7 +127,25 @@ class Crowd(NamedTuple):
     counts: np.ndarray
     strength: float
     posterior: np.ndarray
-    allowance: float = 1.0
+    before: np.ndarray
+    known: np.ndarray
+    picked: np.ndarray
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def often(self) -> np.ndarray:
+        """``[m, d]``, how often each label is given."""
+        return tally(self.annotator, self.label, (len(self.answers), self.votes.shape[1]))
+
+    @property
+    def silent(self) -> bool:
+        """Whether anybody abstains."""
+        return len(self.label) < len(self.source.label)
+
+    @property
+    def allowance(self) -> float:
+        """What gold leaves of the doubt about shared errors, 1 without any."""
+        return float((1.0 + (self.known >= 0).sum() / GOLD) ** -0.5)
 
 
 class Estimates(NamedTuple):
@@ -136,64 +162,65 @@ def fit_crowd(
     *,
     incentive: bool = False,
     correlation: float = CORRELATION,
-    fitted: float = 0.0,
     evidence: np.ndarray | None = None,
+    sure: Any = 1.0,
+    known: np.ndarray | None = None,
 ) -> Crowd:
     """The model fitted, and what the readings need of it.
 
     Args:
         answers: :class:`Answers`.
-        incentive: Whether no answer may have a part in what its own item is judged by: items are
-            cross-fitted and every reading is of the cavities.
-        correlation: ``rho`` of the errors that annotators share.
-        fitted: The one that the confusion matrices are fitted under.
+        incentive: No answer has a part in what it is judged by: items are cross-fitted and every
+            reading is of the cavities.
+        correlation: ``rho`` of shared errors.
         evidence: Log likelihoods ``[items, d]`` of what is known beside the answers.
-
-    Returns:
-        A :class:`Crowd`.
+        sure: A power of all that is said of an item, ``[items]``.
+        known: Codes ``[items]`` of right labels, -1 where nobody looked.
     """
     m, d, items = len(answers.annotators), len(answers.classes), len(answers.items)
-    given = np.flatnonzero(answers.label < d)
-    everything = answers.item, answers.annotator, answers.label
-    item, annotator, label = (part[given] for part in everything)
+    everything, given = (answers.item, answers.annotator, answers.label), answers.label < d
+    rows = item, annotator, label = tuple(part[given] for part in everything)
     start, size = majority(item, label, items, d), np.bincount(item, minlength=items)
-    weight = power(size, fitted)
-    known: Any = None if evidence is None else jnp.asarray(evidence, start.dtype)
+    known = np.full(items, -1) if known is None else known
+    certain = np.where(known[:, None] < 0, 0.0, -CERTAIN * (np.arange(d) != known[:, None]))
+    beside: Any = jnp.zeros((items, 1)) if evidence is None else jnp.asarray(evidence, start.dtype)
+    told, heard = beside + certain, evidence is not None or certain.any()
+    folds, sure = FOLDS if incentive else 1, np.broadcast_to(sure, items)
     model, q, without = cross_fit(
-        start, everything, weight, m=m, classes=d, folds=FOLDS if incentive else 1, evidence=known
+        start, everything, told if heard else None, m=m, classes=d, folds=folds
     )
-    known, without = np.zeros((items, 1)) if known is None else known, without[given]
+    without, judged = without[given], ((size > 1) | (known >= 0))[item]
+    beside, told = (sure[:, None] * part for part in (beside, told))
 
-    def together(rho: float) -> np.ndarray:
-        return np.asarray(tempered(q, power(size, rho) / weight, known))
+    def together(rho: float, evidence: Any) -> np.ndarray:
+        return np.asarray(tempered(q, sure * power(size, rho), evidence))
 
     def others(rho: float) -> np.ndarray:
-        less = power(size - 1, rho) / weight
-        return np.asarray(tempered(without, less[item], known[item]))
+        return np.asarray(tempered(without, (sure * power(size - 1, rho))[item], told[item]))
 
-    own, counts = np.empty((3, len(given)), np.float32), []
-    for k, rho in enumerate(correlation * np.array(RANGE)):
-        seen = others(rho) if incentive else together(rho)[item]
-        columns = [tally(annotator, label, (m, d), part) for part in seen.T]
-        counts.append(np.stack(columns, axis=1))
-        own[k] = _at(seen, label)
-    judged = size[item] > 1
+    def counted(rho: float) -> np.ndarray:
+        seen = others(rho) if incentive else together(rho, told)[item]
+        return np.stack([tally(annotator, label, (m, d), p * judged) for p in seen.T], axis=1)
+
+    cavity, posterior = others(correlation), together(correlation, told)
     return Crowd(
-        item=item,
-        annotator=annotator,
-        label=label,
+        answers,
+        *rows,
         votes=tally(item, label, (items, d)).astype(np.int32),
         judged=judged,
         answers=np.bincount(annotator, judged, m),
-        cavity=others(correlation),
-        own=own,
-        counts=np.stack(counts),
+        cavity=cavity,
+        own=at(cavity if incentive else posterior[item], label),
+        counts=np.stack([counted(rho) for rho in correlation * np.array(RANGE)]),
         strength=float(model.strength),
-        posterior=together(correlation),
+        posterior=posterior,
+        before=together(correlation, beside),
+        known=known,
+        picked=np.zeros(items, bool),
     )
 
 
-def _at(table: np.ndarray, label: np.ndarray) -> np.ndarray:
+def at(table: np.ndarray, label: np.ndarray) -> np.ndarray:
     """Of each row the entry at its label."""
     return np.take_along_axis(table, label[:, None], axis=1)[:, 0]
 
@@ -212,19 +239,14 @@ def agreements(crowd: Crowd) -> np.ndarray:
 
 
 def log_scores(crowd: Crowd, z: float) -> Estimates:
-    """Mean log probability of the own label if classes were as frequent; formulas at the top.
-
-    Args:
-        crowd: A :class:`Crowd`.
-        z: Normal quantile of the intervals.
-    """
+    """Mean log probability of the own label if classes were as frequent; ``z`` of the intervals."""
     m, d = crowd.counts.shape[1:3]
     judged = np.flatnonzero(crowd.judged)
     annotator = crowd.annotator[judged]
     said = crowd.cavity[judged]
     said = said / ((said.sum(axis=0, dtype=float) + 1.0) / (len(said) + d))
     weight = said.mean(axis=1, dtype=float)
-    values = np.log(np.maximum(_at(said, crowd.label[judged]) / (d * weight), FLOOR))
+    values = np.log(np.maximum(at(said, crowd.label[judged]) / (d * weight), FLOOR))
 
     def total(part: np.ndarray) -> np.ndarray:
         return np.bincount(annotator, part, m)
@@ -257,7 +279,7 @@ def _interval(
     z: float,
     unseen: float = 0.0,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Logarithms or logits that an allowance for shared errors leaves; formulas at the top."""
+    """Logarithms or logits that an allowance for shared errors leaves."""
     shared = np.hypot((ends[0] - ends[1]) / 2.0, unseen) * crowd.allowance
     wide = z * np.hypot(own, shared)
     return middle - wide, middle + wide
@@ -270,12 +292,7 @@ def _slack(crowd: Crowd, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray,
 
 
 def determinants(crowd: Crowd, z: float) -> Estimates:
-    """``|det C|^(1/(d-1))`` of the shrunk confusion matrix; formulas at the top.
-
-    Args:
-        crowd: A :class:`Crowd`.
-        z: Normal quantile of the intervals.
-    """
+    """``|det C|^(1/(d-1))`` of the shrunk confusion matrix; formulas at the top."""
     channels, worth = confusions(crowd)
     d, channel = channels.shape[2], channels[0]
     logs = np.linalg.slogdet(channels)[1] / (d - 1)
@@ -283,7 +300,7 @@ def determinants(crowd: Crowd, z: float) -> Estimates:
     spread = np.einsum("akl,alk->ak", channel, inverse**2) - 1.0
     error = np.sqrt(np.maximum(spread / (worth[0] + 1.0), 0.0).sum(axis=1)) / (d - 1)
     low, high = _interval(crowd, logs[0], error, logs[1:], z)
-    never = (tally(crowd.annotator, crowd.label, channel.shape[:2]) == 0).any(axis=1)
+    never = (crowd.often == 0).any(axis=1)
     low, high = _slack(crowd, np.where(never, 0.0, np.exp(low)), np.exp(np.minimum(high, 0.0)))
     value = np.exp(logs[0])
     return Estimates(value, low, high, value * np.minimum(error, 1e3))
@@ -320,15 +337,18 @@ def accuracies(
         unseen: As in :func:`balanced_accuracies`.
         most_worth: The largest ``s``.
     """
-    k = crowd.answers
-    means = np.array([_mean(crowd, own) for own in crowd.own.astype(float)])
+    k, own = crowd.answers, crowd.own.astype(float)
+    means = np.einsum("rakk->ra", crowd.counts) / np.maximum(k, 1)
     means = np.clip(means, 1e-6, 1.0 - 1e-6)
-    p, own = means[0], crowd.own[0].astype(float)
+    p = means[0]
     doubt = _mean(crowd, own * (1.0 - own)) / np.maximum(k, 1)
     worth = k * p * (1.0 - p) / (p * (1.0 - p) + k * doubt)
     g = means @ k / max(k.sum(), 1)
-    s = _worth_of_crowd(worth * p, worth * (1.0 - p), float(g[0]), most_worth)
-    a, b = s * g[0] + worth * p, s * (1.0 - g[0]) + worth * (1.0 - p)
+    right, wrong = worth * p, worth * (1.0 - p)
+    grid = np.geomspace(0.5, most_worth, 14)
+    a, b = grid[:, None] * g[0], grid[:, None] * (1.0 - g[0])
+    s = grid[np.argmax((betaln(a + right, b + wrong) - betaln(a, b)).sum(axis=1))]
+    a, b = s * g[0] + right, s * (1.0 - g[0]) + wrong
     middle, error = psi(a) - psi(b), np.sqrt(polygamma(1, a) + polygamma(1, b))
     ends = logit((s * g[1:, None] + k * means[1:]) / (s + k))
     low, high = _interval(crowd, middle, error, ends, z, unseen)
@@ -337,25 +357,13 @@ def accuracies(
     return Estimates(value, low, high, value * (1.0 - value) * error)
 
 
-def _worth_of_crowd(right: np.ndarray, wrong: np.ndarray, g: float, most: float) -> float:
-    """``s`` by beta-binomial likelihood over a grid that ends at ``most``."""
-    grid = np.geomspace(0.5, most, 14)
-    a, b = grid[:, None] * g, grid[:, None] * (1.0 - g)
-    likelihood = (betaln(a + right, b + wrong) - betaln(a, b)).sum(axis=1)
-    return float(grid[int(np.argmax(likelihood))])
-
-
 def noise_p_values(crowd: Crowd) -> np.ndarray:
-    """``[m]`` p-values of own labels having nothing to do with own items; 1 where none can be told.
-
-    Args:
-        crowd: A :class:`Crowd`.
-    """
+    """``[m]`` p-values of own labels having nothing to do with own items; 1 where none is told."""
     m, d = crowd.counts.shape[1:3]
     k = np.maximum(crowd.answers, 1)[:, None]
     often = tally(crowd.annotator, crowd.label, (m, d), crowd.judged)
     seen = np.stack([_mean(crowd, crowd.cavity[:, j]) for j in range(d)], axis=1)
-    total = _mean(crowd, _at(crowd.cavity, crowd.label))
+    total = _mean(crowd, at(crowd.cavity, crowd.label))
     middle = (often * seen).sum(axis=1) / k[:, 0]
     square = np.zeros(m)
     for low in range(0, len(crowd.item), CHUNK):
@@ -370,92 +378,61 @@ def noise_p_values(crowd: Crowd) -> np.ndarray:
 
 
 def alike(crowd: Crowd) -> float:
-    """p-value of all annotators being alike; formulas at the top.
-
-    Args:
-        crowd: A :class:`Crowd`.
-    """
-    size = crowd.votes.sum(axis=1)
+    """p-value of all annotators being alike; formulas at the top."""
+    size, item, m = crowd.votes.sum(axis=1), crowd.item, len(crowd.answers)
     share = crowd.votes / np.maximum(size, 1)[:, None]
     agreement = (crowd.votes - 1) / np.maximum(size - 1, 1)[:, None]
-    mean = (share * agreement).sum(axis=1)
-    return min(1.0, 2.0 * min(_within(crowd, share, agreement, mean), _between(crowd, mean)))
-
-
-def _within(crowd: Crowd, share: np.ndarray, agreement: np.ndarray, mean: np.ndarray) -> float:
-    """Labels of an item exchanged among those who gave them."""
-    size, gain = crowd.votes.sum(axis=1), agreement - mean[:, None]
-    variance = np.where(size > 1, (share * gain**2).sum(axis=1), 0.0)
-    fourth = np.where(size > 1, (share * gain**4).sum(axis=1), 0.0) - 3.0 * variance**2
-    item, annotator, m = crowd.item, crowd.annotator, len(crowd.answers)
-    total = np.bincount(annotator, gain[item, crowd.label], m)
-    scale = np.bincount(annotator, variance[item], m)
-    excess = np.bincount(annotator, fourth[item], m)
-    return _chi_square(crowd, total, scale, excess, -variance / np.maximum(size - 1, 1))
-
-
-def _between(crowd: Crowd, mean: np.ndarray) -> float:
-    """Items exchanged among annotators, each keeping the number that it had."""
-    kept, m = crowd.judged, len(crowd.answers)
-    gain = (mean - mean[crowd.item[kept]].mean()) * (crowd.votes.sum(axis=1) > 1)
-    values = gain[crowd.item[kept]]
+    mean, several = (share * agreement).sum(axis=1), size > 1
+    # labels of an item exchanged among those who gave them
+    gain = agreement - mean[:, None]
+    square = (share * gain**2).sum(axis=1) * several
+    fourth = (share * gain**4).sum(axis=1) * several - 3.0 * square**2
+    total, scale, excess = (
+        np.bincount(crowd.annotator, part, m)
+        for part in (gain[item, crowd.label], square[item], fourth[item])
+    )
+    within = _chi_square(crowd, total, scale, excess, -square / np.maximum(size - 1, 1))
+    # items exchanged among annotators, each keeping the number that it had
+    item = item[crowd.judged]
+    values = ((mean - mean[item].mean()) * several)[item]
     variance = float((values**2).mean())
-    total = np.bincount(crowd.annotator[kept], values, m)
-    left = np.maximum(1.0 - crowd.answers / max((crowd.votes.sum(axis=1) > 1).sum(), 1), 0.0)
+    left = np.maximum(1.0 - crowd.answers / max(several.sum(), 1), 0.0)
+    total = np.bincount(crowd.annotator[crowd.judged], values, m)
     excess = crowd.answers * (float((values**4).mean()) - 3.0 * variance**2)
-    return _chi_square(crowd, total, crowd.answers * variance * left, excess, variance)
+    shared = np.full(len(size), variance)
+    between = _chi_square(crowd, total, crowd.answers * variance * left, excess, shared)
+    return min(1.0, 2.0 * min(within, between))
 
 
 def _chi_square(
-    crowd: Crowd,
-    total: np.ndarray,
-    scale: np.ndarray,
-    excess: np.ndarray,
-    shared: np.ndarray | float,
+    crowd: Crowd, total: np.ndarray, scale: np.ndarray, excess: np.ndarray, shared: np.ndarray
 ) -> float:
-    """Upper tail of ``sum total^2 / scale``, an item correlating its annotators by ``shared``."""
-    live = scale > 1e-9
-    if live.sum() < 2:
-        return 1.0
-    root = np.sqrt(np.where(live, scale, 1.0))
-    against = np.broadcast_to(np.asarray(shared, float), len(crowd.votes))
-    spread = 2.0 * _squared_correlations(crowd, against, root, live)
-    spread += max(float((excess / root**4)[live].sum()), 0.0)
-    mean = float(live.sum())
-    freedom = 2.0 * mean**2 / spread
-    ratio = float((total[live] ** 2 / scale[live]).sum()) / mean
-    z = (ratio ** (1.0 / 3.0) - 1.0 + 2.0 / (9.0 * freedom)) / sqrt(2.0 / (9.0 * freedom))
-    return float(ndtr(-z))  # Wilson and Hilferty
+    """Upper tail of ``sum total^2 / scale``, an item correlating its annotators by ``shared``.
 
-
-def _squared_correlations(
-    crowd: Crowd, shared: np.ndarray, root: np.ndarray, live: np.ndarray
-) -> float:
-    """Trace of the squared correlation matrix of the sums.
-
-    Exact by unit vectors for few annotators, else by probes of random signs (Hutchinson).
+    The trace of the squared correlations of the sums is exact, by unit vectors, for few annotators,
+    else by probes of random signs (Hutchinson).
     """
-    item, annotator, m = crowd.item, crowd.annotator, len(root)
-    alive = np.flatnonzero(live)
-    exact = len(alive) <= 4 * PROBES
+    live = scale > 1e-9
+    mean = int(live.sum())
+    if mean < 2:
+        return 1.0
+    item, annotator, m = crowd.item, crowd.annotator, len(scale)
+    root, exact = np.sqrt(np.where(live, scale, 1.0)), mean <= 4 * PROBES
     signs = np.sign(np.random.default_rng(0).random((PROBES, m)) - 0.5)
-    probes = np.eye(m)[alive] if exact else signs * live
-    total = 0.0
-    for probe in probes:
+    squares = []
+    for probe in np.eye(m)[live] if exact else signs * live:
         part = (probe / root)[annotator]
         others = np.bincount(item, part, len(shared))[item] - part
         product = probe + np.bincount(annotator, shared[item] * others, m) / root
-        total += float((product[live] ** 2).sum())
-    return total if exact else total / len(probes)
+        squares.append(float((product[live] ** 2).sum()))
+    spread = 2.0 * sum(squares) * (1.0 if exact else 1.0 / PROBES)
+    spread += max(float((excess / root**4)[live].sum()), 0.0)
+    freedom, ratio = 2.0 * mean**2 / spread, float((total[live] ** 2 / scale[live]).sum()) / mean
+    return float(chdtrc(freedom, ratio * freedom))
 
 
 def renamings(crowd: Crowd, level: float) -> np.ndarray:
-    """``[m, d]``: the class that each own label means; mostly itself.
-
-    Args:
-        crowd: A :class:`Crowd`.
-        level: Of the test, over all annotators and classes.
-    """
+    """``[m, d]``: the class that each own label means, by tests at a level over all of them."""
     channel = confusions(crowd)[0][0]
     m, d = channel.shape[:2]
     same = np.broadcast_to(np.arange(d), (m, d))

@@ -1,6 +1,6 @@
 """``jgram annotators``: people, or labelling functions, by the answers of their peers."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -120,11 +120,16 @@ def run(
 
         jgram annotators answers.npz --answers answers --out annotators.csv --plot them.png
     """
+    from jgram.annotators.answers import merged
+    from jgram.cli.read import merge_of
+
     labels_out = output.labels_out
     if checking.to_check is not None and output.out is None:
         raise ValueError("--to-check: expected --out, the file for the items to check, got none")
     with progress("ranking annotators", quiet=output.quiet):
-        given = _merged(_answers(source, columns), source.merge)
+        given, said = merged(_answers(source, columns), merge_of(source.merge))
+        if source.merge and said:
+            say_note(said)
         y, gold = _beside(source, columns, given, checking.checked)
         labels = labels_out is not None or checking.to_check is not None
         found, inferred = _judged(given, y, gold, judging, uncertainty.confidence, labels=labels)
@@ -136,39 +141,19 @@ def run(
     return emit(answer, output)
 
 
-def _merged(answers: "Answers", merge: str | None) -> "Answers":
-    """The answers with names of classes merged, which is said."""
-    if merge is None:
-        return answers
-    import numpy as np
-
-    from jgram.cli.read import merge_of
-    from jgram.data.labels import merging
-
-    counts = np.bincount(answers.label, minlength=len(answers.classes)).tolist()
-    found = merging(dict(zip(answers.classes, counts, strict=False)), merge_of(merge))
-    if found.said:
-        say_note(found.said)
-    names = [found.merged.get(name, name) for name in answers.classes]
-    classes = tuple(dict.fromkeys(names))
-    codes = np.array([*map(classes.index, names), len(classes)], answers.label.dtype)
-    return replace(answers, label=codes[answers.label], classes=classes)
-
-
 def _judged(
     given: "Answers", y: Any, gold: Any, judging: Judging, confidence: float, *, labels: bool
 ) -> tuple[Any, Any]:
     """The ranking, and the labels where they are wanted."""
-    from jgram.annotators.beside import judge_beside
-    from jgram.annotators.ranking import labels_beside, ranked_beside
+    from jgram.annotators.beside import judge
+    from jgram.annotators.ranking import inferred, ranked
 
-    beside = judge_beside(given, y, gold, incentive=judging.incentive)
+    crowd = judge(given, y, gold, incentive=judging.incentive)
     reading: Any = judging.by and judging.by.replace("-", "_")
-    found = ranked_beside(given, beside, by=reading, confidence=confidence)
+    found = ranked(crowd, by=reading, confidence=confidence)
     if not labels:
         return found, None
-    beside = judge_beside(given, y, gold) if judging.incentive else beside
-    return found, labels_beside(given, beside)
+    return found, inferred(judge(given, y, gold) if judging.incentive else crowd)
 
 
 def _write_labels(path: Path, inferred: "InferredLabels") -> None:
@@ -261,33 +246,42 @@ def _wide(source: Input, given: Columns) -> "Answers":
     from fnmatch import fnmatchcase
 
     from jgram.annotators import answers_from_columns
-    from jgram.cli.read import listed, read_raw
+    from jgram.cli.read import read_raw
     from jgram.data.files import column_names
 
     present = column_names(source.file, **source.how)
     wanted = [part.strip() for part in (given.answers or "").split(",")]
-    names = [n for n in present for part in wanted if n == part or fnmatchcase(n, part)]
-    names = [n for n in dict.fromkeys(names) if n not in (given.gold, given.item)]
-    lost = [part for part in wanted if not any(fnmatchcase(n, part) for n in present)]
+    found = {part: [n for n in present if fnmatchcase(n, part)] for part in wanted}
+    lost = [part for part in wanted if not found[part]]
+    names = [n for n in present if any(n in some for some in found.values())]
+    names = [n for n in names if n not in (given.gold, given.item)]
     if lost or len(names) < 2:
         raise ValueError(
             f"--answers: expected the names of two columns or more, or a pattern such as "
             f"'model_*', got {', '.join(lost) or given.answers}; there are {', '.join(present)}"
         )
-    keyed = given.item in present
-    read = read_raw(source, [*([given.item] if keyed else []), *names])
+    keyed = [given.item] if given.item in present else []
+    read = read_raw(source, [*keyed, *names])
     size = len(read[names[0]])
     items = _values(read[given.item]) if keyed else list(range(size))
-    label = [value for name in names for value in _values(read[name])]
     return answers_from_columns(
         items * len(names),
         [name for name in names for _ in range(size)],
-        label,
-        classes=listed(source.classes, read[names[0]]),
-        repeats=given.repeats,
-        abstain=listed(source.abstain, read[names[0]]) or (),
-        missing="raise" if source.missing == "raise" else "drop",
+        [value for name in names for value in _values(read[name])],
+        **_options(source, given, read[names[0]]),
     )
+
+
+def _options(source: Input, given: Columns, label: Any) -> dict[str, Any]:
+    """How labels are read."""
+    from jgram.cli.read import listed
+
+    return {
+        "classes": listed(source.classes, label),
+        "repeats": given.repeats,
+        "abstain": listed(source.abstain, label) or (),
+        "missing": "raise" if source.missing == "raise" else "drop",
+    }
 
 
 def _answers(source: Input, given: Columns) -> "Answers":
@@ -297,9 +291,8 @@ def _answers(source: Input, given: Columns) -> "Answers":
         answers_from_label_studio,
         answers_from_matrix,
     )
-    from jgram.cli.read import listed, read_raw
+    from jgram.cli.read import read_raw
 
-    missing = "raise" if source.missing == "raise" else "drop"
     if source.file.suffix.lower() == ".json":
         if given.annotator != _ANNOTATOR or given.answers is not None:
             option = "--answers" if given.answers is not None else "--annotator"
@@ -307,29 +300,16 @@ def _answers(source: Input, given: Columns) -> "Answers":
                 f"{option}: expected a table or an array, got a Label Studio export, which names "
                 "annotators by completed_by"
             )
-        return answers_from_label_studio(
-            source.file,
-            item=None if given.item == _ITEM else given.item,
-            label=None if given.label == _LABEL else given.label,
-            classes=listed(source.classes, []),
-            repeats=given.repeats,
-            abstain=listed(source.abstain, []) or (),
-            missing=missing,
-        )
-    if given.answers is not None and source.file.suffix.lower() != ".npz":
+        item = None if given.item == _ITEM else given.item
+        label = None if given.label == _LABEL else given.label
+        options = _options(source, given, [])
+        return answers_from_label_studio(source.file, item=item, label=label, **options)
+    if given.answers is None:
+        columns = read_raw(source, [given.item, given.annotator, given.label])
+        options = _options(source, given, columns[given.label])
+        return answers_from_columns(*columns.values(), **options)
+    if source.file.suffix.lower() != ".npz":
         return _wide(source, given)
-    if given.answers is not None:
-        if source.classes is not None:
-            raise ValueError(
-                "--classes: expected columns of a long table, got --answers with codes"
-            )
-        return answers_from_matrix(read_raw(source, [given.answers])[given.answers])
-    columns = read_raw(source, [given.item, given.annotator, given.label])
-    label = columns[given.label]
-    return answers_from_columns(
-        *columns.values(),
-        classes=listed(source.classes, label),
-        repeats=given.repeats,
-        abstain=listed(source.abstain, label) or (),
-        missing=missing,
-    )
+    if source.classes is not None:
+        raise ValueError("--classes: expected columns of a long table, got --answers with codes")
+    return answers_from_matrix(read_raw(source, [given.answers])[given.answers])
