@@ -9,10 +9,9 @@ the baseline, and :mod:`jgram.contrasts`' scorer at the mean report,
 ``W``, ``q``, and how columns become ``phi``, are the baseline's. Its own mean payoffs leave out
 each record itself; tonight's records were never in it. The two means are of the same thing, and
 share what the scorer has of chance, so that their difference has the variance of two samples. A
-share ``e`` of the labels replaced at random takes ``e`` of what a report earns.
-
-Payoffs change too where other things are observed: of this the means of ``phi`` in its first
-principal directions tell (a chi-squared test), and every column by the shares of its bins.
+share ``e`` of the labels replaced at random takes ``e`` of what a report earns. Whether other
+things are observed is told by the means of ``phi`` in its first principal directions (a chi-squared
+test), and for every column by the shares of its bins.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -48,6 +47,7 @@ __all__ = [
 ]  # fmt: skip
 
 _VECTOR, _MATRIX = ({"dtype": "float64", "ndim": ndim} for ndim in (1, 2))
+_SHARES, _YES = display.in_brackets(".0%"), {True: "yes", False: "no"}.__getitem__
 _FEATURES = 1024
 _DIRECTIONS = 32  # in which the observations are compared
 _KNOTS = 512  # of a number's scale that are kept
@@ -220,14 +220,10 @@ class Drift(Shown):
     @property
     def conclusion(self) -> str:
         """Who got worse, and whether something else is observed, in one sentence."""
-        shown = display.in_brackets(".0%")
-        worse = [
-            f"{one.name} (earns {shown(_interval(one))} of what it did)"
-            for one in self.reports
-            if one.worse
-        ]
+        worse = [one for one in self.reports if one.worse]
+        said = ", ".join(f"{x.name} (earns {_SHARES(_interval(x))} of what it did)" for x in worse)
         verb = "is" if len(worse) == 1 else "are"
-        found = f"{', '.join(worse)} {verb} worse" if worse else "No report is worse"
+        found = f"{said} {verb} worse" if worse else "No report is worse"
         names = ", ".join(one.name for one in self.columns if one.changed)
         also = f"; the observations changed{f' ({names})' if names else ''}"
         return f"{found} than in the baseline{also if self.observations_changed else ''}."
@@ -236,10 +232,10 @@ class Drift(Shown):
         """One row a report."""
         fields = [
             Field("report", attrgetter("name"), keys=("report",), name=True),
-            Field(f"earns of baseline\n{self.confidence:.0%} interval", _interval,
-                  display.in_brackets(".0%"), ("earns", "earns_low", "earns_high")),
+            Field(f"earns of baseline\n{self.confidence:.0%} interval", _interval, _SHARES,
+                  ("earns", "earns_low", "earns_high")),
             Field("p of\nno worse", attrgetter("p_value"), display.p_value, ("p_value",)),
-            Field("worse", attrgetter("worse"), lambda yes: "yes" if yes else "no", ("worse",)),
+            Field("worse", attrgetter("worse"), _YES, ("worse",)),
             Field("labels never\nseen before", attrgetter("unknown"), "{:g}".format, ("unknown",)),
         ]  # fmt: skip
         return Table("What every report earns, beside the baseline", self.reports, fields)
@@ -248,7 +244,7 @@ class Drift(Shown):
         """The reports, the observations, what follows."""
         fields = [
             Field("observation", attrgetter("name"), name=True),
-            Field("changed", attrgetter("changed"), lambda yes: "yes" if yes else "no"),
+            Field("changed", attrgetter("changed"), _YES),
             Field("p", attrgetter("p_value"), display.p_value),
             Field("largest change", attrgetter("largest"), name=True),
         ]
@@ -266,9 +262,7 @@ class Drift(Shown):
         """What every report earns: a matplotlib figure."""
         colours = [WORSE if one.worse else MARK for one in self.reports]
         return shares_figure(
-            [one.name for one in self.reports],
-            [one.earns for one in self.reports],
-            [one.interval for one in self.reports],
+            *zip(*((one.name, one.earns, one.interval) for one in self.reports), strict=True),
             title=f"Earns of what it earned in the baseline, {self.confidence:.0%} intervals",
             absent="earned nothing",
             marks=[(colour, colour) for colour in colours],

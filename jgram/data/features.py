@@ -251,12 +251,8 @@ class Text:
         """Raises: ValueError: Texts of which none says what another says, no scikit-learn."""
         label = given.name
         try:
+            import sklearn.feature_extraction.text as words
             from sklearn.decomposition import TruncatedSVD
-            from sklearn.feature_extraction.text import (
-                CountVectorizer,
-                HashingVectorizer,
-                TfidfTransformer,
-            )
         except ImportError:
             raise ValueError(
                 f"{label}: texts are read with scikit-learn: pip install 'jgram[cli]', or embed "
@@ -265,10 +261,10 @@ class Text:
         texts, place = _texts(given)
         lengths = np.array(list(map(len, texts)))
         asked: Any = {"analyzer": "char_wb", "ngram_range": (3, 5)}
-        pieces: Any = CountVectorizer(**asked)
+        pieces: Any = words.CountVectorizer(**asked)
         if lengths.sum() > _KEPT_CHARACTERS:
             hashing: Any = {"n_features": _HASHED_PIECES, "alternate_sign": False, "norm": None}
-            pieces = HashingVectorizer(**asked, **hashing)
+            pieces = words.HashingVectorizer(**asked, **hashing)
         order = np.random.default_rng(0).permutation(len(place))
         fits = np.cumsum(lengths[place[order]]) <= max(_FITTED_CHARACTERS, lengths.max())
         fitted = place if fits.all() else place[np.sort(order[fits])]
@@ -277,7 +273,7 @@ class Text:
             counts = pieces.fit_transform(texts[used])[back]
         except ValueError:  # scikit-learn found no piece
             raise ValueError(f"{label}: expected texts that hold words, got none") from None
-        weights = TfidfTransformer(sublinear_tf=True)
+        weights = words.TfidfTransformer(sublinear_tf=True)
         shares = weights.fit_transform(counts)
         held = int(np.sum(shares.getnnz(axis=0) > 0))
         size = min(_TEXT_NUMBERS, shares.shape[0] - 1, held - 1)
