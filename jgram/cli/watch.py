@@ -185,12 +185,11 @@ def _arrivals(
             yield sorted(files), read_raw(replace(source, file=path), names)
         return
     header, start = place or ("", 0)
-    texts = _of_input() if str(source.file) == "-" else _of_file(source.file, start, patience)
-    for text, start in texts:
+    for text, end in _texts(source.file, start, patience):
         if not header:
             header, _, text = text.partition("\n")
         if text.strip():
-            yield (header, start), _parsed(source, f"{header}\n{text}", names)
+            yield (header, end), _parsed(source, f"{header}\n{text}", names)
 
 
 def _looked(look: Callable[[], Any], patience: float | None) -> Iterator[Any]:
@@ -206,30 +205,22 @@ def _looked(look: Callable[[], Any], patience: float | None) -> Iterator[Any]:
             time.sleep(PAUSE)
 
 
-def _of_file(path: Path, place: int, patience: float | None) -> Iterator[tuple[str, int]]:
-    """New whole lines, and where they end."""
+def _texts(path: Path, place: int, patience: float | None) -> Iterator[tuple[str, int]]:
+    """New whole lines, and where they end; the last line of standard input need not end."""
+    begins, rest, once = place == 0, b"", str(path) == "-"
 
-    def look() -> str | None:
-        nonlocal place
+    def grown() -> bytes:
         with path.open("rb") as file:
-            file.seek(place)
-            data = file.read()
-        text = data[: data.rfind(b"\n") + 1]
-        begins, place = place == 0, place + len(text)
-        return text.decode("utf-8-sig" if begins else "utf-8")
+            file.seek(place + len(rest))
+            return file.read()
 
-    for text in _looked(look, patience):
-        yield text, place
-
-
-def _of_input() -> Iterator[tuple[str, int]]:
-    """New whole lines of standard input, which Ctrl-C ends."""
-    rest = b""
-    while chunk := _chunk():
+    for chunk in iter(_chunk, b"") if once else _looked(grown, patience):
         lines, end, rest = (rest + chunk).rpartition(b"\n")
         if end:
-            yield f"{lines.decode('utf-8-sig')}\n", 0
-    if rest.strip():
+            place += len(lines) + 1
+            yield f"{lines.decode('utf-8-sig' if begins else 'utf-8')}\n", 0 if once else place
+            begins = False
+    if once and rest.strip():
         yield rest.decode(), 0
 
 
