@@ -51,15 +51,13 @@ def test_help_does_not_wait_for_heavy_imports(arguments):
     assert done.stdout.splitlines()[-1] == "HEAVY []"
 
 
-def test_help_is_in_groups():
-    shown = run_python(MAIN, "rank", "--help", env={"COLUMNS": "80"}).stdout
-    assert all(f"─ {title} ─" in shown for title in ("Input", "Observations", "Uncertainty"))
-
-
-def test_narrow_help_cuts_no_option():
-    shown = run_python(MAIN, "rank", "--help", env={"COLUMNS": "40"}).stdout
-    assert "--observation-bins" in shown
-    assert "…" not in shown
+def test_help_is_in_groups_and_cuts_no_option_where_it_is_narrow():
+    wide, narrow = (
+        run_python(MAIN, "rank", "--help", env={"COLUMNS": width}).stdout for width in ("80", "40")
+    )
+    assert all(f"─ {title} ─" in wide for title in ("Input", "Observations", "Uncertainty"))
+    assert "--observation-bins" in narrow
+    assert "…" not in narrow
 
 
 @pytest.mark.parametrize(

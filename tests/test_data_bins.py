@@ -57,16 +57,30 @@ def test_bins_agree_with_exact_quantiles(values, bins):
     )
 
 
-def test_bins_that_ties_would_merge_are_refused():
-    zero_inflated = [0] * 12 + list(range(1, 9))
-    message = refused(quantile_bins, zero_inflated, 4, name="rain")
-    assert message.startswith("rain: 4 bins asked for, 3 would hold values")
-    assert "12 of 20 values being 0: use 3 bins" in message
-    assert np.bincount(quantile_bins(zero_inflated, 3).codes).tolist() == [12, 1, 7]
-    assert "5: use categories" in refused(quantile_bins, [5, 5, 5], 2)
-    assert "at least 2 bins" in refused(quantile_bins, [1, 2], 1)
-    assert "inf in row 1" in refused(quantile_bins, [1, math.inf], 2)
-    assert "expected numbers" in refused(quantile_bins, ["a", "b"], 2)
+RAIN, THOUSAND = [0] * 12 + list(range(1, 9)), np.arange(1000.0)
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    ("values", "bins", "part"),
+    [
+        (RAIN, 4, "rain: 4 bins asked for, 3 would hold values"),
+        (RAIN, 4, "12 of 20 values being 0: use 3 bins"),
+        ([5, 5, 5], 2, "5: use categories"),
+        ([1, 2], 1, "at least 2 bins"),
+        ([1, math.inf], 2, "inf in row 1"),
+        (["a", "b"], 2, "expected numbers"),
+        (np.eye(3), 2, "one column [n]"),
+        (THOUSAND, 100_000, "100000 bins asked for, 1000 would hold values"),
+        (THOUSAND, 10**15, "1000 would hold values"),
+        (THOUSAND, 0, "at least 2 bins, got 0"),
+        (THOUSAND, -3, "at least 2 bins, got -3"),
+        (THOUSAND, 2.5, "whole number of bins, got 2.5"),
+    ],
+)
+def test_bins_that_ties_would_merge_or_that_mean_nothing_are_refused(values, bins, part):
+    assert part in refused(quantile_bins, values, bins, name="rain")
+    assert np.bincount(quantile_bins(RAIN, 3).codes).tolist() == [12, 1, 7]
 
 
 def test_changes_lose_the_first_record():
@@ -75,22 +89,3 @@ def test_changes_lose_the_first_record():
     assert difference([[1, 2], [3, 5]]).tolist() == [[2, 3]]
     assert "at least 2 records" in refused(difference, [1])
     assert "missing" in refused(difference, [1, None, 2], name="pay")
-
-
-@pytest.mark.parametrize(
-    ("bins", "part"),
-    [
-        (100_000, "100000 bins asked for, 1000 would hold values"),
-        (10**15, "1000 would hold values"),
-        (0, "at least 2 bins, got 0"),
-        (-3, "at least 2 bins, got -3"),
-        (2.5, "whole number of bins, got 2.5"),
-    ],
-)
-@pytest.mark.usefixtures("unchecked")
-def test_numbers_of_bins_that_mean_nothing_are_refused_at_once(bins, part):
-    assert part in refused(quantile_bins, np.arange(1000.0), bins)
-
-
-def test_blocks_are_not_cut():
-    assert "one column [n]" in refused(quantile_bins, np.eye(3), 2)
