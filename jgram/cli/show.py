@@ -71,7 +71,9 @@ def emit(answer: Answer, output: Output) -> int:
         for part in (found.view(source) if view is None else view)
     ]
     out, limit = getattr(output, "out", None), getattr(output, "limit", SHOWN)
-    text = to_json({**to_record(found, source=source), **answer.more})
+    text = ""
+    if out is not None or output.html is not None or output.json:
+        text = to_json({**to_record(found, source=source), **answer.more})
     if out is not None:
         write_records(out, text, found.records() if answer.rows is None else answer.rows)
     if output.plot is not None:
