@@ -67,12 +67,6 @@ class Gold(NamedTuple):
     picked: frozenset[Any] = frozenset()
 
 
-class _Observations(NamedTuple):
-    rows: np.ndarray
-    observed: Any
-    points: np.ndarray | None
-
-
 def judge(answers: Answers, y: Any = None, gold: Any = None, *, incentive: bool = False) -> Crowd:
     """The crowd fitted with observations and gold; formulas at the top of this module.
 
@@ -94,7 +88,7 @@ def judge(answers: Answers, y: Any = None, gold: Any = None, *, incentive: bool 
     if y is not None:
         given, description, warnings = _read_observations(answers, y)
         heard = _heard(answers, given, options)
-        told = _of_observations(description, bool(heard), len(given.rows), len(answers.items))
+        told = _of_observations(description, bool(heard), len(given[0]), len(answers.items))
         findings += [*warnings, told]
         if heard:
             options |= heard
@@ -106,8 +100,8 @@ def judge(answers: Answers, y: Any = None, gold: Any = None, *, incentive: bool 
     return crowd._replace(picked=picked, findings=tuple(findings))
 
 
-def _read_observations(answers: Answers, y: Any) -> tuple[_Observations, str, list[Finding]]:
-    """The items that have an observation, bound."""
+def _read_observations(answers: Answers, y: Any) -> tuple[Any, str, list[Finding]]:
+    """The items that have an observation, bound, and as numbers; what they are; warnings."""
     table, items = read_table(y, "y"), len(answers.items)
     there = np.zeros(items, bool)
     for name, one in table.items():
@@ -122,10 +116,10 @@ def _read_observations(answers: Answers, y: Any) -> tuple[_Observations, str, li
         raise ValueError(f"y: expected items with observations, got {len(rows)}")
     observed, points, description, warnings = bind_observations(take(table, rows))
     points = None if points is None else np.asarray(points, np.float64)
-    return _Observations(rows, observed, points), description, list(map(input_finding, warnings))
+    return (rows, observed, points), description, list(map(input_finding, warnings))
 
 
-def _heard(answers: Answers, given: _Observations, options: dict[str, Any]) -> dict[str, Any]:
+def _heard(answers: Answers, given: Any, options: dict[str, Any]) -> dict[str, Any]:
     """``e``, as ``evidence``, ``rho`` and ``t``; empty where observations say nothing."""
     rows, observed, points = given
     n, shape, rho = len(rows), (len(answers.items), len(answers.classes)), CORRELATION
@@ -257,9 +251,16 @@ def _read_gold(answers: Answers, gold: Any) -> tuple[np.ndarray, np.ndarray, lis
     known, picked = np.full(items, -1), np.zeros(items, bool)
     if gold is None:
         return known, picked, []
-    if not isinstance(gold, Gold):
-        labels = gold if isinstance(gold, Mapping) else _by_item(answers, gold)
-        gold = Gold(labels)
+    if not isinstance(gold, Gold | Mapping):
+        given = column(gold, "gold")
+        if len(given) != items:
+            raise ValueError(
+                f"gold: expected a label or none for each of the {items} items, in the order of "
+                f"answers.items, got {len(given)}"
+            )
+        names = [answers.items[i] for i in np.flatnonzero(given.present)]
+        gold = dict(zip(names, given.values.tolist(), strict=True))
+    gold = gold if isinstance(gold, Gold) else Gold(gold)
     place = {name: i for i, name in enumerate(answers.items)}
     code = {name: k for k, name in enumerate(answers.classes)}
     for item, label in gold.labels.items():
@@ -278,31 +279,15 @@ def _read_gold(answers: Answers, gold: Any) -> tuple[np.ndarray, np.ndarray, lis
             f"gold: expected right labels of items that have answers, got {given} of others"
         )
     rest = f"; {given - used} are of items without answers" if used < given else ""
-    return (
-        known,
-        picked,
-        [
-            Finding(
-                "gold",
-                "note",
-                f"{used} of {items} items have gold{rest}",
-                f"{int(picked.sum())} were picked for their doubt, the others are taken as a "
-                "random sample of the rest",
-                used,
-            )
-        ],
+    told = Finding(
+        "gold",
+        "note",
+        f"{used} of {items} items have gold{rest}",
+        f"{int(picked.sum())} were picked for their doubt, the others are taken as a random sample "
+        "of the rest",
+        used,
     )
-
-
-def _by_item(answers: Answers, gold: Iterable[Any]) -> dict[Any, Any]:
-    given = column(gold, "gold")
-    if len(given) != len(answers.items):
-        raise ValueError(
-            f"gold: expected a label or none for each of the {len(answers.items)} items, in the "
-            f"order of answers.items, got {len(given)}"
-        )
-    names = [answers.items[i] for i in np.flatnonzero(given.present)]
-    return dict(zip(names, given.values.tolist(), strict=True))
+    return known, picked, [told]
 
 
 def gold_accuracies(crowd: Crowd, model: Estimates, z: float) -> Estimates:
