@@ -49,7 +49,7 @@ from jgram.left_out import predict_left_out
 __all__ = ["Gold", "by_item", "gold_accuracies", "judge", "to_check"]
 
 CORRELATIONS = (0.1, 0.2, 0.3, 0.4, CORRELATION)
-ROUNDS = 2
+ROUNDS = 4
 ENOUGH = 20  # items with gold that put posteriors right
 SEEN = 4.0  # nats by which observations see errors that the crowd shares
 
