@@ -414,3 +414,12 @@ def test_names_are_merged_where_it_is_sure_or_said():
 )
 def test_merges_that_cannot_be_meant_are_refused(merge, part):
     assert part in refused(encode_reports, {"x": ["cat", "dog"]}, merge=merge)
+
+
+def test_days_and_moments_of_two_reports_are_the_same_classes():
+    days = [datetime.date(2020, 1, 1 + i % 3) for i in range(9)]
+    moments = [datetime.datetime.combine(day, datetime.time()) for day in days]
+    for other in (moments, np.array(days, "datetime64[D]")):
+        found = encode_reports({"a": days, "b": other})
+        assert found.classes == tuple(moments[:3])
+        np.testing.assert_array_equal(found.codes["a"], found.codes["b"])

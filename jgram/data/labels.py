@@ -9,6 +9,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import datetime, time
 from difflib import SequenceMatcher
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, get_args
@@ -343,6 +344,10 @@ def _checked(reports: Any, missing: Missing) -> dict[str, Column]:
         if missing == "raise":
             labels.refuse_missing("labels")
         _refuse_unlike_labels(labels)
+    dates = {x for one in columns.values() if one.kind == "date" for x in one.factors[0]}
+    days = {x: datetime.combine(x, time()) for x in dates if not isinstance(x, datetime)}
+    if 0 < len(days) < len(dates):  # some reports have days, others moments: one class at midnight
+        columns = {name: _renamed(labels, days) for name, labels in columns.items()}
     return columns
 
 
