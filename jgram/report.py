@@ -209,7 +209,7 @@ def rank_reports(
         >>> ranking.conclusion, round(ranking.reports[1].keeps, 2)
         ('truth is the most reliable.', 0.71)
     """
-    if not (isinstance(reports, Mapping | Bound) or hasattr(reports, "columns")):
+    if not (isinstance(reports, Mapping | Bound) or hasattr(type(reports), "columns")):
         raise ValueError(
             f"expected reports by name, {{name: labels}} or a data frame, got "
             f"{type(reports).__name__}"

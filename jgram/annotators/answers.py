@@ -181,7 +181,7 @@ def merged(answers: Answers, merge: Merge) -> tuple[Answers, str | None]:
         ValueError: Names that do not occur.
 
     Example:
-        >>> answers = answers_from_columns("ikl", "aaa", ["yes", "no", "Yes"])
+        >>> answers = answers_from_columns([*"ikl"], [*"aaa"], ["yes", "no", "Yes"])
         >>> merged(answers, {"Yes": "yes"})[0].classes
         ('yes', 'no')
     """

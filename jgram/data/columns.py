@@ -32,6 +32,7 @@ _FEW_NAMES = 20
 _NARROW = 1 << 16  # so wide a range of integers is looked up in a table
 _CODED_TEXTS = ("dictionary<values=string", "dictionary<values=large_string")
 EXACT = 1 << 53  # floats hold every integer up to here
+_MEASURED = ("number", "date", "duration")
 _SCALARS = {str, int, float, bool, type(None)}
 _KINDS: dict[tuple[type, ...], str] = {
     (bool, np.bool_): "bool",
@@ -153,7 +154,7 @@ class Column:
     @cached_property
     def measured(self) -> bool:
         """Whether it holds numbers, dates or times rather than categories."""
-        return self.plain.kind in ("number", "date", "duration") and not self.declared
+        return self.plain.kind in _MEASURED and not self.declared
 
     @property
     def numbers(self) -> np.ndarray:
@@ -413,7 +414,7 @@ def time_keys(given: Column) -> np.ndarray:
         array([1, 0])
     """
     given.plain.refuse_missing()
-    if given.measured:
+    if given.plain.kind in _MEASURED:  # also of declared categories
         return given.numbers
     labels, inverse = given.factors
     forms = {re.sub(r"\d", "0", str(label)) for label in labels}

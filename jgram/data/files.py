@@ -9,6 +9,7 @@ import glob
 import gzip
 import io
 import itertools
+import json
 import operator
 import re
 import sys
@@ -434,7 +435,6 @@ def _frame_batches(path: Any, reading: Reading, _: bool) -> Cells:
     import pandas
     import pyarrow
 
-    data: Any = _seekable(path)
     found: Any
     if _kind(path) == _EXCEL:
         sheets = _sheets(path)
@@ -442,10 +442,10 @@ def _frame_batches(path: Any, reading: Reading, _: bool) -> Cells:
             hint = did_you_mean(reading.sheet, sheets, f"records are on {listing(sheets)}")
             raise ValueError(f"{path}: expected a sheet {reading.sheet!r} with records: {hint}")
         sheet: Any = reading.sheet or (sheets or [0])[0]
-        found = pandas.read_excel(data, sheet_name=sheet)
+        found = pandas.read_excel(_seekable(path), sheet_name=sheet)
     else:
-        lines: Any = pandas.read_json
-        found = lines(data, lines=True, dtype=False, convert_dates=False)
+        with open_text(path, reading.encoding) as file:
+            found = pandas.DataFrame([json.loads(line) for line in file if line.strip()])
     found.columns = found.columns.map(str)
     missing, columns = set(reading.missing_values), {}
     for name, column in found[select(list(found.columns), reading.names, path)].items():
