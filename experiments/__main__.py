@@ -51,6 +51,7 @@ NAMES = (
     "demo",
     "human_labels",
     "label_issues",
+    "wrong_numbers",
     "annotators",
     "coverage",
     "rank_power",

@@ -190,7 +190,8 @@ class AnnotatorRanking(Shown):
                 "which of them is better or worse than the average."
             )
         return (
-            f"Of {m} annotators {better} are better and {worse} worse than the average; {noise} "
+            f"Of {m} annotators {better} {'is' if better == 1 else 'are'} better and {worse} worse "
+            f"than the average; {noise} "
             "cannot be told from noise."
         )
 

@@ -223,15 +223,14 @@ def _sheet(source: Input, given: "Given", found: "Ranking", count: int) -> Table
     import numpy as np
 
     from jgram.cli.issues import beside
-    from jgram.data import read_cells
+    from jgram.data import encode_reports, read_cells
     from jgram.data.files import FIRST_ROW
     from jgram.evidence import rows_to_check
 
     names = found.in_question
-    labels = np.array([np.array(given.columns[name], object) for name in names])
-    codes = np.unique(labels.astype(str), return_inverse=True)[1].reshape(labels.shape)
-    codes[labels == np.array(None)] = -1
-    rows = given.rows[rows_to_check(codes, count)]
+    how = {name: given.options[name] for name in ("classes", "abstain", "merge")}
+    codes = encode_reports(given.reports, missing="keep", **how).codes
+    rows = given.rows[rows_to_check(np.stack([codes[name] for name in names]), count)]
     cells = read_cells(source.file, rows.tolist(), **source.how)
     cells = {
         name: part for name, part in cells.items() if name in names or name not in given.reports
