@@ -300,11 +300,11 @@ matching = partial(stratified_matching_score, jax.random.key(0))
     [
         (matching, (X_HAT, OUTCOMES, delta), {"draws": 0}, "draws >= 1"),
         (matching, (X_HAT, OUTCOMES, delta), {"permutations": "none"}, "'sample' or 'all', got"),
-        (matching, (X_HAT, OUTCOMES[:3], delta), {}, r"\[3\] and \[8\]"),
+        (matching, (X_HAT, OUTCOMES[:3], delta), {}, "3 for 8"),
         (matching, (np.eye(8), OUTCOMES, delta), {}, "hard labels"),
         (matching, (X_HAT, OUTCOMES, delta), {"num_classes": 2}, "0..1, got 2"),
         (unbiased_score, (X_HAT, POINTS, delta), {}, "delta kernel"),
-        (unbiased_score, (X_HAT, OUTCOMES[:2], delta), {}, r"\[2\] and \[8\]"),
+        (unbiased_score, (X_HAT, OUTCOMES[:2], delta), {}, "2 for 8"),
         (unbiased_score, (X_HAT, OUTCOMES, delta), {"num_classes": 17}, "at most 16"),
         (unbiased_score, (X_HAT, POINTS, lambda a, b: -jnp.sum((a - b) ** 2)), {}, "semi-def"),
     ],
