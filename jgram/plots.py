@@ -5,7 +5,7 @@ matplotlib comes with ``pip install 'jgram[cli]'`` and is imported only when a f
 """
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from io import BytesIO, StringIO
 from textwrap import wrap
@@ -142,7 +142,9 @@ def intervals_figure(
     return drawing
 
 
-shares_figure = partial(intervals_figure, percent=True, ends=(0.0, 1.0), absent="not estimable")
+shares_figure: "Callable[..., Figure]" = partial(
+    intervals_figure, percent=True, ends=(0.0, 1.0), absent="not estimable"
+)
 """:func:`intervals_figure` of shares, in percent, with 0 and 1 in it."""
 
 

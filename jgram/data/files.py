@@ -84,6 +84,9 @@ class Batch(dict[str, Any]):
     Rows are counted through all files; blank rows of text files are none of the records, but count.
     """
 
+    rows: np.ndarray
+    end: int
+
     def __init__(self, columns: Mapping[str, Any], rows: np.ndarray, end: int) -> None:
         super().__init__(columns)
         self.rows, self.end = rows, end
