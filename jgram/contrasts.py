@@ -100,6 +100,11 @@ class Payoffs(NamedTuple):
     by_records: Float[Array, "3 n"] | None = None
 
 
+def pairs_of(k: int) -> Int[np.ndarray, "p 2"]:
+    """Every pair of ``k`` reports, by number."""
+    return np.stack(np.triu_indices(k, 1), axis=1)
+
+
 def one_pair(pairs: Payoffs, number: int) -> Any:
     """The payoffs of one of several pairs."""
     return jax.tree.map(lambda leaf: leaf[number], pairs)

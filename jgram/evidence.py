@@ -44,6 +44,7 @@ from jgram.comparisons import ESTIMABLE, mean_covariance
 from jgram.contrasts import (
     Payoffs,
     one_pair,
+    pairs_of,
     payoffs,
     records_of,
     sampled_covariance,
@@ -146,7 +147,7 @@ def by_others(
         kept, folded = labels[:, first], np.bincount(place, w)
     padding = padded_length(len(folded)) - len(folded)
     padded = np.pad(kept, [(0, 0), (0, padding)], constant_values=-1)
-    same, chosen = copies(labels, w), _pairs_of(k)
+    same, chosen = copies(labels, w), pairs_of(k)
     with float64():
         said = _channels(
             jnp.asarray(padded), jnp.asarray(np.pad(folded, (0, padding))), num_classes
@@ -165,11 +166,6 @@ def by_others(
     both = (labels[chosen] >= 0).all(axis=1)
     alone = np.stack(without[len(chosen) :])[:, place]
     return found._replace(weights=np.where(both, w, 0.0)), alone
-
-
-def _pairs_of(k: int) -> Int[np.ndarray, "p 2"]:
-    """Every pair of ``k`` reports."""
-    return np.stack(np.triu_indices(k, 1), axis=1)
 
 
 def _not_observed(paid: Payoffs) -> Payoffs:
@@ -229,7 +225,7 @@ def _by_other_numbers(
         return (values[~left].sum(axis=0) / np.maximum(count, 1))[:, None], count > 0
 
     found = []
-    for pair in _pairs_of(len(z)):
+    for pair in pairs_of(len(z)):
         y, seen = mean(same[pair].any(axis=0))
         observed = _numbers(y)
         found.append(_paid(observed, z[pair], weights * seen, groups, None))
@@ -337,7 +333,7 @@ def by_gold(
         observed = observed_gold(gold[rows], num_classes)
     part = stacked(
         [_paid(observed, labels[pair][:, rows], w[rows], near, num_classes)
-         for pair in _pairs_of(len(labels))]
+         for pair in pairs_of(len(labels))]
     )  # fmt: skip
     if labels.ndim > 2:
         part = with_boldness(part, labels[:, rows], near)
@@ -411,7 +407,7 @@ def by_checks(
     """
     n, found = labels.shape[1], []
     w = np.ones(n) if weights is None else np.asarray(weights, float)
-    for pair in _pairs_of(len(labels)):
+    for pair in pairs_of(len(labels)):
         both, own = (labels[pair] >= 0).all(axis=0), labels[pair]
         apart = both & (own[0] != own[1])
         share = w @ apart / max(w @ both, 1e-300)

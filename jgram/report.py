@@ -62,6 +62,7 @@ from jgram.contrasts import (
     noise_tests_of,
     one_pair,
     pair_payoffs,
+    pairs_of,
     payoffs_alone,
     payoffs_of_pairs,
     products,
@@ -416,7 +417,7 @@ def _judge(judged: _Judged) -> _Judged:
     if k == 1:
         pairs = alone
     elif (stacked >= 0).all() if stacked.ndim == 2 else stacked.any(axis=2).all():
-        pairs = payoffs_of_pairs(found, np.stack(np.triu_indices(k, 1), axis=1))
+        pairs = payoffs_of_pairs(found, pairs_of(k))
     else:
         pairs = pair_payoffs(observed, reports, complete=False, **options)
     noise = noise_tests_of(found) if groups is None else grouped_noise_tests(observed, found)
@@ -461,14 +462,22 @@ def _judge_by_others(judged: _Judged) -> _Judged:
         seen = [observed_gold(gold[rows], d)] * len(labels)
         groups = None if groups is None else np.unique(groups[rows], return_inverse=True)[1]
     else:
-        pairs, posteriors = by_others(labels, d, bound.weights, groups)
-        expected = expected_accuracies(labels, posteriors, bound.weights)
-        seen = [Features(jax.numpy.asarray(q), Linear()) for q in posteriors]
+        pairs, seen, expected = _others(judged)
     each = _each_alone(judged._replace(bound=bound, groups=groups), seen, rows)
     published = [part for one in each for part in _published(one)]
     noise = [float(one.noise[0]) for one in each]
     found = {"pairs": pairs, "noise": np.array(noise), "published": tuple(published)}
     return judged._replace(bound=bound, expected=expected, **found)
+
+
+def _others(judged: _Judged) -> tuple[Payoffs, list[Features], Any]:
+    """Every pair by the reports that are left; by all others, what is seen of each report and the
+    share of its labels that they expect to be right."""
+    bound, labels = judged.bound, judged.aligned.reports
+    about = (len(bound.classes), bound.weights, judged.groups)
+    pairs, posteriors = by_others(labels, *about)
+    seen = [Features(jax.numpy.asarray(q), Linear()) for q in posteriors]
+    return pairs, seen, expected_accuracies(labels, posteriors, bound.weights)
 
 
 def _each_alone(judged: _Judged, seen: Sequence[Any], rows: Any = slice(None)) -> list[_Judged]:
@@ -509,9 +518,7 @@ def _joined(judged: _Judged, observed: bool, between: Sequence[int] = ()) -> _Ju
     kinds = {lead: judged.pairs}
     noise, expected = judged.noise, judged.expected
     if observed and several:
-        kinds[OTHERS], posteriors = by_others(labels, *about)
-        expected = expected_accuracies(labels, posteriors, bound.weights)
-        seen = [Features(jax.numpy.asarray(q), Linear()) for q in posteriors]
+        kinds[OTHERS], seen, expected = _others(judged)
         by = [one.noise[0] for one in _each_alone(judged, seen)]
         noise = np.minimum(2 * np.minimum(noise, by), 1.0)  # by either, and both are looked at
     if between and bound.gold is not None:

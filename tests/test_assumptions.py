@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
+from experiments import evidence
+from experiments.evidence import around, flipped
 from jgram import rank_reports
 from jgram.arrays import float64
 from jgram.assumptions import breakdown_share, disagreement_test, leaning, record_weighted, strata
@@ -11,35 +13,14 @@ from jgram.binding import bind_observations
 from jgram.contrasts import pair_payoffs
 
 
-def flipped(rng, x, share, d=3):
-    return np.where(rng.random(len(x)) < share, rng.integers(0, d, len(x)), x)
-
-
-def around(rng, x, far):
-    centres = np.random.default_rng(99).normal(size=(3, 4))
-    return far * (centres / np.linalg.norm(centres, axis=1, keepdims=True))[x] + rng.normal(
-        size=(len(x), 4)
-    )
-
-
 def hard(seed, n=1000):
     """``a`` errs anywhere (10% wrong); ``b`` only where the observations are noisy (20% wrong)."""
-    rng = np.random.default_rng(seed)
-    x, noisy = rng.integers(0, 3, n), rng.random(n) < 0.4
-    y = around(rng, x, 3.0) + 2 * noisy[:, None] * rng.normal(size=(n, 4))
-    reports = {"a": flipped(rng, x, 0.15), "b": np.where(noisy, flipped(rng, x, 0.75), x)}
-    return reports, np.c_[y, noisy]
+    return evidence.hard(np.random.default_rng(seed), n, share=0.75)
 
 
 def leak(seed, n=1000):
     """``b`` is predicted from the observations by their nearest neighbours' labels."""
-    rng = np.random.default_rng(seed)
-    x = rng.integers(0, 3, n)
-    y, taught = around(rng, x, 1.7), flipped(rng, x, 0.3)
-    squares = ((y[:, None] - y) ** 2).sum(axis=2)
-    np.fill_diagonal(squares, np.inf)
-    votes = np.eye(3)[taught[np.argsort(squares, axis=1)[:, :15]]].sum(axis=1)
-    return {"a": flipped(rng, x, 0.2), "b": votes.argmax(axis=1)}, y
+    return evidence.leak(np.random.default_rng(seed), n)
 
 
 def test_every_record_weighs_alike_by_hand():

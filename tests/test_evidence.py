@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import jgram
+from experiments.evidence import around, flipped
 from jgram import rank_reports
 from jgram.arrays import float64
 from jgram.assumptions import disagreement_test, instruments
@@ -13,7 +14,7 @@ from jgram.gold import accuracies
 from jgram.kernels import Linear
 from jgram.observed import observe
 from tests.refusals import refused
-from tests.test_assumptions import around, flipped, leak
+from tests.test_assumptions import leak
 
 
 def panel(seed, n=600, shares=(0.1, 0.2, 0.3, 0.4)):
