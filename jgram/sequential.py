@@ -31,7 +31,7 @@ import numpy as np
 import jgram.display as display
 from jgram.arrays import HIGHEST, Array, ArrayLike, Int, Shaped, float64
 from jgram.comparisons import normal_quantile, retention
-from jgram.contrasts import Scorer, noise_level, scorer_of
+from jgram.contrasts import Scorer, noise_level, pairs_of, scorer_of
 from jgram.display import Field, Line, Shown, Table, View
 from jgram.plots import shares_figure
 
@@ -137,7 +137,7 @@ def update(
     padding = parts * BATCH - n
     with float64():
         labels = jnp.asarray(np.pad(labels, [(0, 0), (0, padding)], constant_values=-1))
-        both = jnp.stack([labels[i] for i in np.stack(np.triu_indices(k, 1), 1)])
+        both = jnp.stack([labels[i] for i in pairs_of(k)])
         seen = jnp.pad(jnp.asarray(features, float), [(0, padding), (0, 0)])
         return _advance(state, both, seen)
 

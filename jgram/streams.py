@@ -25,7 +25,7 @@ import jgram.contrasts as contrasts
 from jgram.approximation import LeftOut, leave_blocks_out
 from jgram.arrays import Array, Float, Int, float64
 from jgram.assumptions import STRATA, strata
-from jgram.contrasts import Paid, Payoffs, Products, paid_together, tested_together
+from jgram.contrasts import Paid, Payoffs, Products, paid_together, pairs_of, tested_together
 from jgram.influences import contributions, leave_one_out, linearise_frame
 from jgram.observed import Frame, Mapped, feature_spreads, frame_of_means
 from jgram.uncertainty import Uncertainty, uncertainty_of
@@ -166,7 +166,7 @@ class Stream:
         labels = np.where(self.labels >= 0, renamed, -1)
         with float64(), jax.default_matmul_precision("highest"):
             whole = self._view(labels, np.ones(labels.shape[1]))
-            alone, pairs = np.stack([np.arange(k)] * 2, 1), np.stack(np.triu_indices(k, 1), 1)
+            alone, pairs = np.stack([np.arange(k)] * 2, 1), pairs_of(k)
             each = np.eye(d + 1)[self.labels][..., :-1]  # as classes are named in files
             sums = np.einsum("kcd,cm->kdm", each, self.sums)
             asked = [
