@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Counted", "Fold", "count", "fold", "merge", "objects", "representatives"]
+__all__ = ["Counted", "Fold", "count", "merge", "objects", "representatives"]
 
 _DENSE = 1 << 16  # so many combinations are counted in an array, there or not
 _LARGEST_KEY = 1 << 62
@@ -61,12 +61,8 @@ class Counted:
 
 
 class Fold(NamedTuple):
-    """Which records are alike.
-
-    Attributes:
-        first: ``[distinct]``, the first of each, increasing.
-        place: ``[n]``, where the like of every record stands in ``first``.
-    """
+    """Which records are alike: the first of each, increasing ``[distinct]``, and the place of every
+    record's like among those ``[n]``."""
 
     first: np.ndarray
     place: np.ndarray
@@ -94,8 +90,11 @@ def count(
         [1, 2]
     """
     columns = [np.asarray(column) for column in codes.values()]
-    rows, counts = fold(columns, [len(labels[name]) for name in codes], counts)
-    return Counted({name: tuple(labels[name]) for name in codes}, rows, counts)
+    alike = representatives(columns, [len(labels[name]) for name in codes])
+    rows = np.stack(columns, axis=1)[alike.first].astype(np.int32)
+    order, found = np.lexsort(rows.T[::-1]), np.zeros(len(rows), np.int64)
+    np.add.at(found, alike.place, 1 if counts is None else counts)
+    return Counted({name: tuple(labels[name]) for name in codes}, rows[order], found[order])
 
 
 def merge(parts: Sequence[Counted]) -> Counted:
@@ -121,37 +120,6 @@ def merge(parts: Sequence[Counted]) -> Counted:
     return count(columns, labels, np.concatenate([part.counts for part in parts]))
 
 
-def fold(
-    codes: Sequence[np.ndarray], sizes: Sequence[int], counts: np.ndarray | None = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Distinct rows of columns of codes, and how often each occurs.
-
-    Args:
-        codes: Columns ``[n]`` of ints, -1 where missing.
-        sizes: The number of codes of each column.
-        counts: int64 ``[n]``, how many records each row stands for; 1 by default.
-
-    Returns:
-        Rows int32 ``[distinct, columns]`` in lexicographic order, and their counts int64.
-
-    Example:
-        >>> rows, counts = fold([np.array([1, 0, 1]), np.array([0, 0, 0])], [2, 1])
-        >>> rows.tolist(), counts.tolist()
-        ([[0, 0], [1, 0]], [1, 2])
-    """
-    keys, size = _keys(codes, sizes)
-    if size <= max(_DENSE, 4 * len(keys)):
-        found = _sums(keys, size, counts)
-        occupied = np.flatnonzero(found)
-        found = found[occupied]
-    else:
-        occupied, place = np.unique(keys, axis=0, return_inverse=True)
-        found = _sums(place.ravel(), len(occupied), counts)
-    if occupied.ndim == 1:
-        occupied = np.stack(np.unravel_index(occupied, [size + 1 for size in sizes]), axis=1) - 1
-    return occupied.astype(np.int32), found
-
-
 def representatives(codes: Sequence[np.ndarray], sizes: Sequence[int]) -> Fold:
     """The first of every distinct record, in order of appearance, and which each record is.
 
@@ -164,40 +132,24 @@ def representatives(codes: Sequence[np.ndarray], sizes: Sequence[int]) -> Fold:
         >>> found.first.tolist(), found.place.tolist()
         ([0, 1], [0, 1, 0, 1])
     """
-    keys, size = _keys(codes, sizes)
-    if size > max(_DENSE, 4 * len(keys)):
+    keys, n = codes[0], len(codes[0])
+    size = math.prod(each + 1 for each in sizes)
+    if size > _LARGEST_KEY:
+        keys = np.stack(codes, axis=1)
+    else:  # one number a row
+        keys = keys.astype(np.int32 if size < 2**31 else np.int64)
+        keys += 1
+        for column, each in zip(codes[1:], sizes[1:], strict=True):
+            keys *= each + 1
+            keys += column.astype(keys.dtype, copy=False)
+            keys += 1
+    if size > max(_DENSE, 4 * n):
         keys = np.unique(keys, axis=0, return_inverse=True)[1].ravel()
         size = int(keys.max()) + 1
-    n = len(keys)
     first = np.full(size, n, np.int64)
     first[keys[::-1]] = np.arange(n - 1, -1, -1)  # of equal positions the last one stays
-    order = np.argsort(first, kind="stable")[: np.count_nonzero(first < n)]
+    there = np.flatnonzero(first < n)
+    order = there[np.argsort(first[there], kind="stable")]
     place = np.empty(size, np.int32 if n < 2**31 else np.int64)
     place[order] = np.arange(len(order))
     return Fold(first[order], place[keys])
-
-
-# --------------------------------------------------------------------------------------------
-
-
-def _keys(codes: Sequence[np.ndarray], sizes: Sequence[int]) -> tuple[np.ndarray, int]:
-    """One number a row, in the rows' lexicographic order, and their bound; rows where too large."""
-    size = math.prod(each + 1 for each in sizes)
-    if size > _LARGEST_KEY:
-        return np.stack(codes, axis=1), size
-    kind = np.int32 if size < 2**31 else np.int64
-    keys = codes[0].astype(kind)
-    keys += 1
-    for column, each in zip(codes[1:], sizes[1:], strict=True):
-        keys *= each + 1
-        keys += column.astype(kind, copy=False)
-        keys += 1
-    return keys, size
-
-
-def _sums(places: np.ndarray, size: int, counts: np.ndarray | None) -> np.ndarray:
-    if counts is None:
-        return np.bincount(places, minlength=size)
-    found = np.zeros(size, np.int64)
-    np.add.at(found, places, counts)
-    return found

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from jgram.counted import fold, representatives
+from jgram.counted import representatives
 from jgram.data.columns import Column, check_aligned, listing, named_columns, read_table, show
 
 __all__ = ["Kind", "Observations", "check_observations", "find_leaks"]
@@ -173,7 +173,7 @@ def hardly_repeats(distinct: Sequence[Any], n: float | int) -> bool:
 
 def _same(codes: list[np.ndarray], sizes: list[int]) -> bool:
     """Whether each code of one column goes with one code of the other, where both have one."""
-    pairs, _ = fold(codes, sizes)
+    pairs = np.stack(codes, axis=1)[representatives(codes, sizes).first]
     pairs = pairs[(pairs >= 0).all(axis=1)]
     classes = len(np.unique(pairs[:, 0]))
     return 2 <= classes == len(pairs) == len(np.unique(pairs[:, 1]))
