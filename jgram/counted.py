@@ -48,7 +48,7 @@ class Counted:
         Integers and bools without gaps are in their own type.
 
         Example:
-            >>> found = merge([count({"x": [0, 1, 0]}, {"x": ("no", "yes")})])
+            >>> found = count({"x": (("no", "yes"), [0, 1, 0])})
             >>> found.table()["x"].tolist(), found.counts.tolist()
             (['no', 'yes'], [2, 1])
         """
@@ -76,38 +76,38 @@ def objects(labels: Sequence[Any]) -> np.ndarray:
 
 
 def count(
-    codes: Mapping[str, Any], labels: Mapping[str, Sequence[Any]], counts: np.ndarray | None = None
+    columns: Mapping[str, tuple[Sequence[Any], Any]], counts: np.ndarray | None = None
 ) -> Counted:
     """Distinct records of one part.
 
     Args:
-        codes: Name to codes ``[n]``, -1 where missing.
-        labels: Name to the labels of the codes, distinct; used or not.
+        columns: Name to labels, distinct, used or not, and codes ``[n]`` among them, -1 where
+            missing.
         counts: int64 ``[n]``, how many records each row stands for; 1 by default.
 
     Example:
-        >>> count({"x": [1, 1, -1]}, {"x": ("no", "yes")}).counts.tolist()
+        >>> count({"x": (("no", "yes"), [1, 1, -1])}).counts.tolist()
         [1, 2]
     """
-    columns = [np.asarray(column) for column in codes.values()]
-    alike = representatives(columns, [len(labels[name]) for name in codes])
-    rows = np.stack(columns, axis=1)[alike.first].astype(np.int32)
+    labels = {name: tuple(given) for name, (given, _) in columns.items()}
+    codes = [np.asarray(given) for _, given in columns.values()]
+    alike = representatives(codes, list(map(len, labels.values())))
+    rows = np.stack(codes, axis=1)[alike.first].astype(np.int32)
     order, found = np.lexsort(rows.T[::-1]), np.zeros(len(rows), np.int64)
     np.add.at(found, alike.place, 1 if counts is None else counts)
-    return Counted({name: tuple(labels[name]) for name in codes}, rows[order], found[order])
+    return Counted(labels, rows[order], found[order])
 
 
 def merge(parts: Sequence[Counted]) -> Counted:
     """Distinct records of one part or more together, by label in order of appearance.
 
     Example:
-        >>> one = count({"x": [0, 0]}, {"x": ("b",)})
-        >>> two = count({"x": [0, 1]}, {"x": ("b", "a")})
+        >>> one, two = count({"x": (("b",), [0, 0])}), count({"x": (("b", "a"), [0, 1])})
         >>> both = merge([one, two])
         >>> both.labels["x"], both.counts.tolist()
         (('b', 'a'), [3, 1])
     """
-    labels, columns = {}, {}
+    columns = {}
     for j, name in enumerate(parts[0].labels):
         place: dict[tuple[bool, Any], int] = {}  # True is not 1, but 1.0 is
         recoded = []
@@ -115,9 +115,8 @@ def merge(parts: Sequence[Counted]) -> Counted:
             keys = [(isinstance(label, bool), label) for label in part.labels[name]]
             codes = np.array([place.setdefault(key, len(place)) for key in keys] + [-1], np.int32)
             recoded.append(codes[part.codes[:, j]])
-        labels[name] = [label for _, label in place]
-        columns[name] = np.concatenate(recoded)
-    return count(columns, labels, np.concatenate([part.counts for part in parts]))
+        columns[name] = [label for _, label in place], np.concatenate(recoded)
+    return count(columns, np.concatenate([part.counts for part in parts]))
 
 
 def representatives(codes: Sequence[np.ndarray], sizes: Sequence[int]) -> Fold:

@@ -269,8 +269,8 @@ def test_atoms_and_records_without_observation_keep_power(share):
 
 @pytest.mark.parametrize("n", [N, 30_000])
 def test_every_column_is_read_once_whatever_is_said_of_it(n, monkeypatch):
-    counted, read = [], columns._counted
-    monkeypatch.setattr(columns, "_counted", lambda values: counted.append(1) or read(values))
+    counted, read = [], columns.distinct
+    monkeypatch.setattr(columns, "distinct", lambda values: counted.append(1) or read(values))
     rows = np.arange(n)
     texts = {
         name: np.array([f"{name}{x}" for x in rows * (3 + j) % (5 + j)], object)

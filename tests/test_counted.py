@@ -13,12 +13,11 @@ from jgram.counted import count, merge, representatives
 def part(rows):
     """Distinct rows of labels, each part with a vocabulary of its own, in order of appearance."""
     names = [f"c{j}" for j in range(len(rows[0]))]
-    codes, labels = {}, {}
+    columns = {}
     for name, column in zip(names, zip(*rows, strict=True), strict=True):
         vocabulary = list(dict.fromkeys(x for x in column if x is not None))
-        codes[name] = np.array([-1 if x is None else vocabulary.index(x) for x in column])
-        labels[name] = vocabulary
-    return count(codes, labels)
+        columns[name] = vocabulary, [-1 if x is None else vocabulary.index(x) for x in column]
+    return count(columns)
 
 
 def counted(found):

@@ -594,7 +594,7 @@ def _texts(values: np.ndarray, mask: np.ndarray | None, name: str, declared: Any
     if not single or not isinstance(next((x for x in values if not is_missing(x)), None), str):
         return None
     try:
-        labels, codes = _counted(values)
+        labels, codes = distinct(values)
     except TypeError:  # lists and the like
         return None
     texts = np.array([isinstance(label, str) for label in labels])
@@ -731,16 +731,15 @@ def _factorise(values: np.ndarray) -> tuple[list[Any], np.ndarray]:
             place = np.cumsum(used, dtype=np.int32) - 1
             return [int(x) + low for x in np.flatnonzero(used)], place[offsets]
     if values.dtype.kind == "O":
-        return _used(*_counted(values))
-    distinct, inverse = np.unique(values, return_inverse=True)
+        return _used(*distinct(values))
+    used, inverse = np.unique(values, return_inverse=True)
     if values.dtype.kind == "M":  # finer dates have no Python scalar
-        distinct = distinct.astype("datetime64[us]")
-    whole = values.dtype.kind == "f" and bool(np.all(distinct == np.round(distinct)))
-    whole = whole and bool(np.all(np.isfinite(distinct)))
-    return [int(x) if whole else x for x in distinct.tolist()], inverse
+        used = used.astype("datetime64[us]")
+    whole = values.dtype.kind == "f" and bool(np.all(np.isfinite(used) & (used == np.round(used))))
+    return [int(x) if whole else x for x in used.tolist()], inverse
 
 
-def _counted(values: np.ndarray) -> tuple[list[Any], np.ndarray]:
+def distinct(values: Sequence[Any] | np.ndarray) -> tuple[list[Any], np.ndarray]:
     """Distinct objects in order of appearance, and which of them each value is."""
     place: dict[Any, int] = defaultdict()
     place.default_factory = place.__len__

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from jgram.counted import Counted, count, merge, objects, representatives
-from jgram.data.columns import DROP_HINT, column, drop_missing
+from jgram.data.columns import DROP_HINT, column, distinct, drop_missing
 from jgram.data.files import (
     Batch,
     Reading,
@@ -42,7 +42,7 @@ __all__ = [
 MOST_DISTINCT = 2_000_000
 SAMPLED = 100_000  # records that quantiles are taken from
 PATIENCE = 30.0  # seconds without any worker of a cluster
-_MANY = 4096  # distinct records of a batch that are merged at once
+_PARTS = 32  # merged at once
 _DIGEST = 32  # bytes of a hash at the start of each kept file
 _GO_ON = "start workers; with --checkpoint the same command goes on where it ended"
 
@@ -84,11 +84,10 @@ def count_files(
         209
     """
     files, reading, text = opened(source, reading)
-    work, parts = functools.partial(_count_file, reading=reading), []
+    work = functools.partial(_count_file, reading=reading)
     how: Any = {"map": map, "checkpoint": checkpoint, "progress": progress}
-    for part in over_files(files, reading, work, (_packed, _unpacked), **how):
-        parts = _compacted([*parts, part])
-    return _labelled(merge(parts), reading, source, text=text)
+    parts = over_files(files, reading, work, (_packed, _unpacked), **how)
+    return _labelled(_merged(parts), reading, source, text=text)
 
 
 def count_batches(batches: Iterable[Any], names: Sequence[str] | None = None) -> Counted:
@@ -137,18 +136,8 @@ def quantile_edges(
 ) -> tuple[dict[str, tuple[float, ...]], int]:
     """Inner edges of quantile bins of numeric columns, from a uniform sample of all records.
 
-    Args:
-        source: As :func:`count_files`.
-        bins: Number of bins by column; columns of text are passed over.
-        reading: Columns and how to read them.
-        map: As :func:`count_files`.
-        seed: Of the sample.
-
-    Returns:
-        Edges by column, and the size of the sample: all records where there are few.
-
-    Raises:
-        ValueError: As :func:`jgram.data.quantile_bins`.
+    ``bins`` is their number by column; columns of text are passed over. Also the size of the
+    sample: all records where there are few. All else as :func:`count_files`.
     """
     files, reading, _ = opened(source, reading)
     drawn, _, cells = draw(files, reading, None, size=SAMPLED, map=map, seed=seed)
@@ -178,15 +167,10 @@ def over_files(
     checkpoint: str | Path | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Iterator[Any]:
-    """What is found of every file, those kept from an earlier run first.
+    """What ``work`` finds of every file, those kept from an earlier run first.
 
-    Args:
-        files: As :func:`jgram.data.files.opened` gives them.
-        reading: How they are read.
-        work: What is asked of each of them.
-        packing: What is found as bytes to keep, and back.
-        about: All else that it depends on.
-        map: As :func:`count_files`; so are ``checkpoint`` and ``progress``.
+    ``packing`` makes bytes to keep of what is found, and back; ``about`` is all that it depends on
+    beside the file and the reading. All else as :func:`count_files`.
     """
     folder = None if checkpoint is None else Path(checkpoint)
     if folder is not None:
@@ -209,24 +193,15 @@ def over_files(
 def patterns(
     path: Path, reading: Reading, counted: Counted | None
 ) -> Iterator[tuple[np.ndarray, Batch]]:
-    """Which distinct record every record of a file is, and its other columns as they stand there.
-
-    Args:
-        path: As in :func:`jgram.data.files.batches`.
-        reading: Columns, those counted and others.
-        counted: The distinct records; without them all are one, 0.
-
-    Yields:
-        For every batch the distinct record ``[n]`` of each, -1 for none, and columns by name.
-    """
+    """Which distinct record every record of a file is ``[n]``, -1 for none, batch by batch, and
+    its other columns as they stand there; without ``counted`` all are one, 0."""
     seen: dict[str, Any] = {}
-    known = {row.tobytes(): i for i, row in enumerate(() if counted is None else counted.codes)}
     for batch in batches(path, reading, coded=True):
         if counted is None:
             yield np.zeros(len(next(iter(batch.values()))), int), batch
             continue
         labels = {name: batch.pop(name) for name in counted.labels}
-        yield _pattern(_coded(labels, reading, path, seen), counted, known), batch
+        yield _pattern(_coded(labels, reading, path, seen), counted), batch
 
 
 def draw(
@@ -238,19 +213,10 @@ def draw(
     map: Callable[..., Iterable[Any]] = builtins.map,
     seed: int = 0,
 ) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
-    """A uniform sample of the records, with some of every distinct one among those counted.
+    """A uniform sample of ``size`` records, with some of every distinct one among those counted.
 
-    Args:
-        files: As :func:`jgram.data.files.opened` gives them.
-        reading: Columns, those counted and others.
-        counted: Distinct records of some of the columns; none for ``size`` records in all.
-        size: How many records are drawn uniformly.
-        map: As :func:`count_files`.
-        seed: Of the sample.
-
-    Returns:
-        Which distinct record each record is, whether it belongs to the uniform sample, and the
-        other columns.
+    Which distinct record each record ``[n]`` is, whether it belongs to the uniform sample, and its
+    other columns; all else as :func:`count_files`.
     """
     about = 0.0, size, 1  # the share drawn, the fewest of each distinct record, how many these are
     if counted is not None:
@@ -301,15 +267,9 @@ def _smallest(
 def locate(
     source: str | Path, reading: Reading, counted: Counted, wanted: np.ndarray
 ) -> Iterator[tuple[Path, int, int]]:
-    """The first records of each distinct one, by another pass over the files, in their order.
+    """The first ``wanted`` records of each distinct one, by another pass over the files.
 
-    Args:
-        source: As of :func:`count_files`; so is ``reading``.
-        counted: What it found.
-        wanted: ``[distinct]``, how many records of each.
-
-    Yields:
-        The file, the row through all files, and which distinct record.
+    Yields the file, the row through all files, and which distinct record, in their order.
     """
     files, reading, _ = opened(source, reading)
     left, start = wanted.copy(), 0
@@ -324,15 +284,16 @@ def locate(
         start += end
 
 
-def _pattern(batch: Coded, counted: Counted, known: Mapping[bytes, int]) -> np.ndarray:
+def _pattern(batch: Coded, counted: Counted) -> np.ndarray:
     """Which distinct record each record is, -1 for none."""
     codes = []
-    for name, (labels, given) in batch.items():
+    for (name, (labels, given)), known in zip(batch.items(), counted.codes.T, strict=True):
         place = counted.places[name]
-        codes.append(np.array([*(place.get(x, -1) for x in labels), -1], np.int32)[given])
-    alike = representatives(codes, list(map(len, counted.labels.values())))
-    rows = np.stack(codes, axis=1)[alike.first]
-    return np.array([known.get(row.tobytes(), -1) for row in rows], int)[alike.place]
+        own = np.array([*(place.get(x, len(counted.labels[name])) for x in labels), -1], np.int32)
+        codes.append(np.concatenate([known, own[given]]))
+    size = len(counted.counts)  # which come first, each of another kind
+    place = representatives(codes, [len(x) + 1 for x in counted.labels.values()]).place[size:]
+    return np.where(place < size, place, -1)
 
 
 # Labels and codes -----------------------------------------------------------------------------
@@ -342,27 +303,20 @@ def _coded(batch: Mapping[str, Any], reading: Reading, path: Any, seen: dict[str
     """Columns of a batch as labels, of a text file as they stand there, and codes."""
     found: Coded = {}
     for name, values in batch.items():
-        cut, text = name in reading.edges, isinstance(values, list)
-        if text:
-            place = {cell: i for i, cell in enumerate(dict.fromkeys(values))}
-            codes = np.fromiter(builtins.map(place.__getitem__, values), np.int32, len(values))
-            found[name] = list(place), codes
-        elif not cut:
+        if name in reading.edges:
+            found[name] = _binned(values, name, reading, path)
+        elif isinstance(values, list):
+            found[name] = distinct(values)
+        elif isinstance(values, np.ndarray):
+            given = column(values, name)
+            found[name] = given.factors[0], given.codes
+        else:
             found[name] = _of_arrow(values, name, path, seen)
-        if cut:
-            labels, codes = found[name] if text else ((), np.arange(len(values)))
-            read = parsed(list(labels), name, reading) if text else values
-            found[name] = _binned(read, codes, name, reading, path)
     return found
 
 
 def _of_arrow(array: Any, name: str, path: Any, seen: dict[str, Any]) -> Any:
     """Labels and codes of an Arrow array; dictionaries that come again are read once."""
-    if isinstance(array, np.ndarray):
-        import pyarrow
-
-        column(array, name)  # one value a record
-        array = pyarrow.array(array, from_pandas=True)
     kind = str(array.type)
     if kind.startswith("run_end_encoded"):
         from pyarrow import compute
@@ -372,36 +326,26 @@ def _of_arrow(array: Any, name: str, path: Any, seen: dict[str, Any]) -> Any:
         raise ValueError(f"{path}: {name}: expected one value a record, got {kind}")
     if not kind.startswith("dictionary"):
         array = array.dictionary_encode()
-    known = seen.get(name)
-    if known is None or not known[0].equals(array.dictionary):
+    if name not in seen or not seen[name][0].equals(array.dictionary):
         given = column(array.dictionary, name)
-        distinct, inverse = given.factors
-        place = np.full(len(given.present) + 1, -1, np.int32)
-        place[:-1][given.present] = inverse
-        plain = bool((np.sort(place[:-1]) == np.arange(len(place) - 1)).all())
-        if plain:  # indices are codes
-            distinct = [distinct[i] for i in place[:-1]]
-        seen[name] = known = (array.dictionary, (distinct, None if plain else place))
-    labels, place = known[1]
-    indices = array.indices if array.null_count == 0 else array.indices.fill_null(-1)
-    codes = np.asarray(indices)
-    return labels, codes if place is None else place[codes]
+        seen[name] = array.dictionary, given.factors[0], np.append(given.codes, np.int32(-1))
+    _, labels, place = seen[name]
+    return labels, place[np.asarray(array.indices.cast("int64").fill_null(-1))]
 
 
-def _binned(
-    read: Any, codes: np.ndarray, name: str, reading: Reading, path: Any
-) -> tuple[Sequence[Any], np.ndarray]:
-    """The bins that numbers fall into, each given by its code among those read."""
-    given, where = column(read, name), f"{path}: {name}"
+def _binned(values: Any, name: str, reading: Reading, path: Any) -> tuple[range, np.ndarray]:
+    """The bins that numbers fall into."""
+    text, where = isinstance(values, list), f"{path}: {name}"
+    given = column(parsed(values, name, reading) if text else values, name)
     if given.values.dtype.kind not in "iuf" and len(given.values):
         raise ValueError(f"{where}: expected numbers as in other files, got {given.values[0]!r}")
     if not reading.drop and not given.present.all():
-        lacking = np.sum(~given.present[codes])
+        lacking = np.sum(~given.present)
         raise ValueError(f"{where}: {lacking} values missing, which no bin holds: {DROP_HINT}")
     edges = reading.edges[name]
-    bins = np.full(len(given.present), -1, np.int32)
+    bins = np.full(len(given), -1, np.int32)
     bins[given.present] = np.searchsorted(edges, given.values.astype(float), side="left")
-    return range(len(edges) + 1), bins[codes]
+    return range(len(edges) + 1), bins
 
 
 # Counts ---------------------------------------------------------------------------------------
@@ -422,30 +366,27 @@ def _unchanged(path: Path, work: Any, reading: Reading, about: str) -> tuple[str
 
 
 def _count(given: Iterable[Mapping[str, Any]], reading: Reading, path: Any) -> Counted:
-    none, seen = {name: np.zeros(0, np.int32) for name in reading.names or ()}, {}
-    parts = [count(none, dict.fromkeys(none, ()))]
-    for batch in given:
-        coded = _coded(batch, reading, path, seen)
-        codes = {name: codes for name, (_, codes) in coded.items()}
-        parts.append(count(codes, {name: labels for name, (labels, _) in coded.items()}))
-        if len(parts) >= 64 or len(parts[-1].counts) > _MANY:
-            parts = _compacted(parts)
-    return merge(parts)
+    none, seen = np.zeros(0, np.int32), {}
+    batches = (count(_coded(batch, reading, path, seen)) for batch in given)
+    return _merged([count({name: ((), none) for name in reading.names or ()})], batches)
 
 
-def _compacted(parts: list[Counted]) -> list[Counted]:
-    """The parts, merged where there are many, and refused where they are no categories."""
-    if len(parts) < 32 and sum(len(part.counts) for part in parts) <= MOST_DISTINCT:
-        return parts
-    merged = merge(parts)
-    if len(merged.counts) > MOST_DISTINCT:
-        name, labels = max(merged.labels.items(), key=lambda item: len(item[1]))
-        raise ValueError(
-            f"{name}: expected categories that repeat, got more than {MOST_DISTINCT:,} distinct "
-            f"records, {len(labels):,} values of {name} among them: put numbers into bins "
-            "(--bins 4), or leave the column out"
-        )
-    return [merged]
+def _merged(*parts: Iterable[Counted]) -> Counted:
+    """All parts as one, many at a time, refused where they are no categories."""
+    held: list[Counted] = []
+    for part in itertools.chain(*parts):
+        held.append(part)
+        if len(held) < _PARTS and sum(len(part.counts) for part in held) <= MOST_DISTINCT:
+            continue
+        held = [merge(held)]
+        if len(held[0].counts) > MOST_DISTINCT:
+            name, labels = max(held[0].labels.items(), key=lambda item: len(item[1]))
+            raise ValueError(
+                f"{name}: expected categories that repeat, got more than {MOST_DISTINCT:,} "
+                f"distinct records, {len(labels):,} values of {name} among them: put numbers into "
+                "bins (--bins 4), or leave the column out"
+            )
+    return merge(held)
 
 
 def _result(one: Any) -> Any:
@@ -473,22 +414,21 @@ def _labelled(raw: Counted, reading: Reading, source: Any, *, text: bool) -> Cou
     """Records with their labels read, without those that lack a value if they are to go."""
     if raw.num_records == 0:
         raise ValueError(f"{source}: expected at least one record, got none")
-    places, labels, codes = {}, {}, {}
+    places, columns = {}, {}
     for (name, given), own in zip(raw.labels.items(), raw.codes.T, strict=True):
         used = np.setdiff1d(own, [-1])
         kept = [given[i] for i in used]
         plain = text and name not in reading.edges
         read = column(parsed(kept, name, reading) if plain else objects(kept)[:-1], name)
-        labels[name], inverse = read.factors
         place = np.full(len(given) + 1, -1, np.int32)
-        place[used[read.present]] = inverse
-        codes[name] = place[own]
+        place[used] = read.codes
+        columns[name] = read.factors[0], place[own]
         places[name] = dict(zip(kept, place[used].tolist(), strict=True))
-    found = count(codes, labels, raw.counts)
+    found = count(columns, raw.counts)
     whole = (found.codes >= 0).all(axis=1) if reading.drop else np.ones(len(found.counts), bool)
     if not whole.any():
         raise ValueError(
-            f"every one of the {raw.num_records} records lacks a value in {', '.join(labels)}"
+            f"every one of the {raw.num_records} records lacks a value in {', '.join(columns)}"
         )
     dropped = int(found.counts[~whole].sum())
     return Counted(found.labels, found.codes[whole], found.counts[whole], places, dropped)
@@ -504,12 +444,12 @@ def _identity(path: Path, reading: Reading, about: str = "") -> str:
     return json.dumps([*parts, {**vars(reading), "drop": None}, about])
 
 
-def _place(folder: Path, identity: str) -> Path:
-    return folder / f"{hashlib.sha256(identity.encode()).hexdigest()[:32]}.arrow"
-
-
-def _hash(identity: str, data: bytes) -> bytes:
+def _hash(identity: str, data: bytes = b"") -> bytes:
     return hashlib.blake2b(identity.encode() + data, digest_size=_DIGEST).digest()
+
+
+def _place(folder: Path, identity: str) -> Path:
+    return folder / f"{_hash(identity).hex()[:32]}.arrow"
 
 
 def _kept(folder: Path | None, identity: str) -> bytes | None:

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from jgram.data.columns import EXACT, Column, did_you_mean, listing, read
+from jgram.data.columns import EXACT, Column, did_you_mean, distinct, listing, read
 from jgram.data.delimited import NUMBER, find_encoding, find_separator, open_text, text_rows
 from jgram.data.written import WORDS_FOR_MISSING, find_written
 
@@ -554,8 +554,7 @@ def parsed(cells: list[str], name: str, reading: Reading) -> np.ndarray:
         numbers = _plain_numbers(cells)
         if numbers is not None:
             return numbers
-    place = {cell: i for i, cell in enumerate(dict.fromkeys(cells))}
-    position = np.fromiter(map(place.__getitem__, cells), np.intp, len(cells))
+    place, position = distinct(cells)
     missing = {cell for cell in place if not cell.strip() or cell in reading.missing_values}
     words = {cell for cell in place if cell.strip().casefold() in WORDS_FOR_MISSING} | missing
     plain = {c: _plain_number(c.strip(), thousands, decimal) for c in place if c not in words}
