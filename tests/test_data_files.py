@@ -250,6 +250,9 @@ def test_npz_arrays_and_blocks(tmp_path):
     np.savez(tmp_path / "data.npz", labels=[0, 1], features=np.eye(2), objects=np.array([{}]))
     columns = read_columns(tmp_path / "data.npz", ["labels", "features"])
     assert columns["features"].shape == (2, 2)
+    np.savez(tmp_path / "more.npz", labels=[1], features=np.zeros((1, 2)))
+    both = read_columns(tmp_path, ["labels", "features"])
+    assert (both["labels"].tolist(), both["features"].shape) == ([0, 1, 1], (3, 2))
     assert "did you mean 'features'" in refused(read_columns, tmp_path / "data.npz", ["feature"])
     assert "allow_pickle" in refused(read_columns, tmp_path / "data.npz", ["objects"])
 

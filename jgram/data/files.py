@@ -14,6 +14,7 @@ import operator
 import re
 import sys
 import zipfile
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
@@ -168,12 +169,12 @@ def read_cells(source: str | Path, rows: Sequence[int] | None = None, **how: Any
     wanted = None if rows is None else np.asarray(rows, int)
     found, _, kind = _read(source, Reading(**how), wanted)
     if kind == _NPZ:
-        lengths = [len(array) for array in found.values() if array.ndim]
-        usual = max(set(lengths), key=lengths.count)
-        kept = {name: array for name, array in found.items() if array.shape == (usual,)}
-        return {n: (a if rows is None else a[wanted]).tolist() for n, a in kept.items()}
-    plain = {n: x for n, x in found.items() if "list" not in str(getattr(x, "type", ""))}
-    cells = {n: x if isinstance(x, list) else x.to_pylist() for n, x in plain.items()}
+        lengths = Counter(len(array) for array in found.values() if array.ndim)
+        usual = lengths.most_common(1)[0][0]
+        cells = {name: x.tolist() for name, x in found.items() if x.shape == (usual,)}
+    else:
+        plain = {n: x for n, x in found.items() if "list" not in str(getattr(x, "type", ""))}
+        cells = {n: x if isinstance(x, list) else x.to_pylist() for n, x in plain.items()}
     if wanted is None:
         return cells
     places = np.searchsorted(found.rows, wanted)
@@ -271,17 +272,10 @@ def batches(
     coded: bool = False,
     start: int = 0,
 ) -> Iterator[Batch]:
-    """The columns of one file, batch by batch, none of which is held longer than it is wanted.
+    """The columns of one file of :func:`opened`, batch by batch, none held longer than wanted.
 
-    Args:
-        path: One of the files of :func:`opened`.
-        reading: Columns and how to read them, as :func:`opened` gives it.
-        wanted: The rows that are wanted, all by default.
-        coded: Whether texts of a Parquet file come as codes.
-        start: The number of the first row.
-
-    Yields:
-        Cells of a text file as they stand there, Arrow arrays, or arrays of an npz file.
+    Cells of a text file as they stand there, Arrow arrays (texts of a Parquet file ``coded`` where
+    asked), or arrays of an npz file; of the rows ``wanted``, counted from ``start``.
     """
     kind = _kind(path)
     with readable(path, kind):
@@ -495,14 +489,16 @@ def _read(
     """Columns of all files end to end as they stand there, how they were read, and their format."""
     files, reading, text = opened(source, reading)
     kind, parts, end = _kind(files[0]), [], 0
+    known: dict[str, str] = {}  # equal cells are one text, where they repeat, and take little room
     for path in files:
         for part in batches(path, reading, None if kind == _NPZ else wanted, start=end):
-            parts.append(_shared(part) if text and parts else part)
+            for name, cells in part.items() if text and parts else ():
+                if len(set(cells[:1000])) < 500:
+                    part[name] = [known.setdefault(cell, cell) for cell in cells]
+            parts.append(part)
             reading = replace(reading, names=tuple(part))
         end = parts[-1].end if parts else 0
-    if kind == _NPZ:
-        return parts[0], reading, kind
-    if wanted is None and not any(len(column) for part in parts for column in part.values()):
+    if wanted is None and not any(len(part.rows) for part in parts):
         least = "a header and at least one record" if text else "at least one record"
         raise ValueError(f"{source}: expected {least}, got none")
     rows = np.concatenate([part.rows for part in parts])
@@ -513,7 +509,9 @@ def joined(parts: Sequence[Mapping[str, Any]], source: Any) -> dict[str, Any]:
     """The columns of several batches (:func:`batches`) end to end, as they stand there."""
     first = next(iter(parts[0].values()), None)
     if isinstance(first, np.ndarray):
-        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        if len(parts) == 1:
+            return dict(parts[0])
+        return {n: np.concatenate([np.atleast_1d(x[n]) for x in parts]) for n in parts[0]}
     if isinstance(first, list):
         return {name: [cell for part in parts for cell in part[name]] for name in parts[0]}
     with readable(source, "columns of one type"):
@@ -529,15 +527,6 @@ def rows_of(values: Any, rows: np.ndarray) -> Any:
     if isinstance(values, list):
         return [values[row] for row in rows.tolist()]
     return values[rows] if isinstance(values, np.ndarray) else values.take(rows)
-
-
-def _shared(batch: Batch) -> Batch:
-    """Cells of which equal ones are one text, where they repeat: many take little room so."""
-    known: dict[str, str] = {}
-    for name, cells in batch.items():
-        if len(set(cells[:1000])) < 500:
-            batch[name] = [known.setdefault(cell, cell) for cell in cells]
-    return batch
 
 
 # Cells of text -------------------------------------------------------------------------------
