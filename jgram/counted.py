@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Counted", "Fold", "count", "merge", "objects", "representatives"]
+__all__ = ["Counted", "Fold", "count", "merge", "representatives"]
 
 _DENSE = 1 << 16  # so many combinations are counted in an array, there or not
 _LARGEST_KEY = 1 << 62
@@ -54,7 +54,7 @@ class Counted:
         """
         columns = {}
         for (name, labels), codes in zip(self.labels.items(), self.codes.T, strict=True):
-            values = objects(labels)[codes]
+            values = np.array([*labels, None], object)[codes]
             plain = set(map(type, values)) in ({int}, {bool})
             columns[name] = np.array(values.tolist()) if plain else values
         return columns
@@ -66,13 +66,6 @@ class Fold(NamedTuple):
 
     first: np.ndarray
     place: np.ndarray
-
-
-def objects(labels: Sequence[Any]) -> np.ndarray:
-    """Labels as objects with ``None`` at the end, where the code -1 finds it."""
-    values = np.empty(len(labels) + 1, object)
-    values[:-1] = labels
-    return values
 
 
 def count(

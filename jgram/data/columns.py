@@ -512,7 +512,7 @@ def _of_foreign(found: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
             "of their own"
         )
     if kind.endswith("_view") or str(found.dtype) in ("Unknown", "Int128", "UInt128"):
-        values = _objects(found.to_list())  # NumPy has no type for them
+        values = objects(found.to_list())  # NumPy has no type for them
         return values, _not_missing(values)
     present = ~np.asarray(found.is_null().to_numpy(), bool)
     kept = np.asarray(found.to_numpy() if present.all() else found.drop_nulls().to_numpy())
@@ -566,10 +566,10 @@ def _array(data: Any, foreign: Any, name: str) -> tuple[np.ndarray, np.ndarray |
         nested = not _SCALARS.issuperset(map(type, data)) and any(
             isinstance(x, list | tuple) or getattr(x, "ndim", 0) for x in data
         )
-        values = _stack(data, name) if nested else _objects(data)
+        values = _stack(data, name) if nested else objects(data)
     else:
         values = np.asarray(data)
-        values = _objects(data) if values.ndim == 0 else values  # a dict's values and the like
+        values = objects(data) if values.ndim == 0 else values  # a dict's values and the like
     if values.dtype.names:
         raise ValueError(
             f"{name}: expected one value a record, got records of "
@@ -620,7 +620,7 @@ def _narrow_block(values: np.ndarray, present: np.ndarray, name: str) -> np.ndar
     return block
 
 
-def _objects(values: Iterable[Any]) -> np.ndarray:
+def objects(values: Iterable[Any]) -> np.ndarray:
     """A 1-D object array of Python scalars, whatever the elements are."""
     values = list(values)
     if not _SCALARS.issuperset(map(type, values)):

@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from jgram.counted import Counted, count, merge, objects, representatives
-from jgram.data.columns import DROP_HINT, column, distinct, drop_missing
+from jgram.counted import Counted, count, merge, representatives
+from jgram.data.columns import DROP_HINT, column, distinct, drop_missing, objects
 from jgram.data.files import (
     Batch,
     Reading,
@@ -419,7 +419,7 @@ def _labelled(raw: Counted, reading: Reading, source: Any, *, text: bool) -> Cou
         used = np.setdiff1d(own, [-1])
         kept = [given[i] for i in used]
         plain = text and name not in reading.edges
-        read = column(parsed(kept, name, reading) if plain else objects(kept)[:-1], name)
+        read = column(parsed(kept, name, reading) if plain else objects(kept), name)
         place = np.full(len(given) + 1, -1, np.int32)
         place[used] = read.codes
         columns[name] = read.factors[0], place[own]

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from jgram.data.columns import EXACT, Column, did_you_mean, distinct, listing, read
+from jgram.data.columns import EXACT, Column, did_you_mean, distinct, listing, narrow, objects, read
 from jgram.data.delimited import NUMBER, find_encoding, find_separator, open_text, text_rows
 from jgram.data.written import WORDS_FOR_MISSING, find_written
 
@@ -558,19 +558,13 @@ def parsed(cells: list[str], name: str, reading: Reading) -> np.ndarray:
                 f"{name}: expected numbers as --thousands and --decimal say, got {way.example!r}"
             )
         return np.array([None if cell in missing else cell for cell in place], object)[position]
-    kind: Any = int if whole else float
-    large = (abs(int(cell)) > EXACT for cell in plain.values() if _INTEGER.fullmatch(cell))
-    if not whole and any(large):  # floats would merge such integers
-        exact = map(Decimal, plain.values())
-        whole = all(x.is_finite() and x == x.to_integral_value() for x in exact)
-        kind = (lambda cell: int(Decimal(cell))) if whole else float
-    values = [kind(plain[cell]) if cell in plain else None for cell in place]
-    if not whole:
-        return np.array(values, float)[position]
-    try:
-        return np.array(values, np.int64)[position]
-    except (OverflowError, TypeError):  # beyond 64 bits, or missing
-        return np.array(values, object)[position]
+    kept = np.array([cell in plain for cell in place])
+    given = [int(x) if _INTEGER.fullmatch(x) else Decimal(x) for x in plain.values()]
+    numbers = narrow(objects(given), name)
+    gap = np.nan if numbers.dtype.kind == "f" else None
+    values = np.full(len(place), gap, object if gap is None else float)
+    values[kept] = numbers
+    return (numbers if kept.all() else values)[position]
 
 
 def _plain_numbers(cells: list[str]) -> np.ndarray | None:
