@@ -168,21 +168,22 @@ def bind(
     Categories of many records are folded to distinct records with frequencies, unless records are
     in order of time. Without ``y`` nothing is observed; ``gold`` has some right labels.
     """
-    given = _read_all(reports, y, intake, gold)
-    rows, frequencies, numbers, by = given.rows, given.frequencies, given.groups, given.by
-    encoded = _encode(given.labels, intake, frequencies)
+    labels, y, frequencies, numbers, gold, by, rows = _read_all(reports, y, intake, gold)
+    encoded = _encode(labels, intake, frequencies)
     codes, names = encoded.codes, encoded.classes
     known, numeric = None, names == NUMBERS
-    if given.gold is not None:
-        known = _gold_numbers(given.gold) if numeric else _gold_codes(given.gold, encoded)
+    if gold is not None:
+        known = _gold_numbers(gold) if numeric else _gold_codes(gold, encoded)
     chosen = _Chosen(Linear(), np.zeros((len(rows), 1)), None, _UNOBSERVED, ())
-    if given.y is not None:
+    if y is not None:
         records = None if frequencies is None else float(frequencies.sum())
-        chosen = _choose(given.y, kernel, intake.kinds, intake.scale, records)
+        chosen = _choose(y, kernel, intake.kinds, intake.scale, records)
     found = [*label_findings(encoded), *map(input_finding, chosen.warnings)]
     found += _missing(codes, frequencies)
-    plain = {name: _scores(z) for name, z in codes.items()} if numeric else codes
-    found += [leak_finding(*leak) for leak in find_leaks(plain, given.y or {})]
+    plain = codes
+    if numeric:  # numbers [n], NaN where missing
+        plain = {x: np.where(z.any(axis=1), z[:, 1] - z[:, 0], np.nan) for x, z in codes.items()}
+    found += [leak_finding(*leak) for leak in find_leaks(plain, y or {})]
     every = [*codes.values(), *([] if known is None else [known])]
     alone = numbers is None and intake.block_length == 1
     if alone and (kept := _distinct(every, len(names), by, chosen)) is not None:
@@ -194,8 +195,12 @@ def bind(
     observed, description = _observe(chosen, intake.mesh)
     continuous = isinstance(observed, Pairs) or isinstance(observed.kernel, RandomFeatures)
     if numbers is None and continuous and chosen.points is not None:
-        numbers = _duplicates(given.y or {}, chosen.points)
-        found += [] if numbers is None else [_duplicated(numbers)]
+        numbers = _duplicates(y or {}, chosen.points)
+        if numbers is not None:
+            copies = len(numbers) - (int(numbers.max()) + 1)
+            said = f"{copies} of {len(numbers)} records have exactly the observations of another"
+            advice = "equal records are judged and sampled together, since a copy would speak for "
+            found.append(Finding("duplicates", "note", said, f"{advice}itself", copies))
     return Bound(
         codes, names, observed, chosen.points, description, frequencies, numbers, rows,
         tuple(found), known, encoded.similar.names, by=by, numbers=numeric,
@@ -203,19 +208,9 @@ def bind(
     )  # fmt: skip
 
 
-class _Given(NamedTuple):
-    """All that came in, read: the records that stay, and their rows in the input."""
-
-    labels: dict[str, Column]
-    y: dict[Any, Column] | None
-    frequencies: np.ndarray | None
-    groups: np.ndarray | None
-    gold: Column | None
-    by: dict[str, tuple[Sequence[str], np.ndarray]]
-    rows: np.ndarray
-
-
-def _read_all(reports: Mapping[str, Any], y: Any, intake: Intake, gold: Any) -> _Given:
+def _read_all(reports: Mapping[str, Any], y: Any, intake: Intake, gold: Any) -> tuple[Any, ...]:
+    """Labels, observations, frequencies, groups, gold and slices of the records that stay, read,
+    and their rows in the input."""
     for taken in {_OBSERVATIONS, _WEIGHTS, _GROUPS, _GOLD} & set(reports):
         raise ValueError(f"expected another name for the report {taken!r}: it names an argument")
     others = {_OBSERVATIONS: y, _WEIGHTS: intake.weights, _GROUPS: intake.groups}
@@ -231,11 +226,16 @@ def _read_all(reports: Mapping[str, Any], y: Any, intake: Intake, gold: Any) -> 
     if intake.missing == "drop":
         columns, rows = drop_missing(columns)
     y, weights, groups = (columns.pop(name, None) for name in others)
-    return _Given(
+    if groups is not None:
+        found = check_observations(groups, name=_GROUPS, kind="categorical")
+        if len(found.names) < 2:
+            raise ValueError("groups: expected two groups or more, got one: it holds every record")
+        groups = found.values
+    return (
         columns,
         None if y is None else read_table(y, _OBSERVATIONS),
         _frequencies(weights),
-        _group_numbers(groups),
+        groups,
         None if gold is None else read(gold, _GOLD).take(rows),
         {name: cut(column.take(rows)) for name, column in slicing.items()},
         rows,
@@ -390,15 +390,15 @@ class _Files(NamedTuple):
 
     def found(self, work: Any, path: Any) -> Any:
         """What is found of the records of one file."""
-        return work(self.batches(path))
 
-    def batches(self, path: Any) -> Iterator[Records]:
-        """The records of one file."""
-        for pattern, cells in patterns(path, self.reading, self.counted):
-            try:
-                yield self.records(pattern, numbered(cells, cells.rows, self.reading))
-            except ValueError as error:
-                raise ValueError(f"{path}: {error}") from None
+        def batches() -> Iterator[Records]:
+            for pattern, cells in patterns(path, self.reading, self.counted):
+                try:
+                    yield self.records(pattern, numbered(cells, cells.rows, self.reading))
+                except ValueError as error:
+                    raise ValueError(f"{path}: {error}") from None
+
+        return work(batches())
 
     def records(self, pattern: np.ndarray, columns: Mapping[str, Column]) -> Records:
         """Records of which all that is needed is there."""
@@ -454,9 +454,9 @@ def _choose(
     y: Mapping[str, Column], kernel: Any, kinds: Any, scale: Scale, records: float | int | None
 ) -> _Chosen:
     """The kernel given, or the one that fits the observations, and what it takes of them."""
-    plain = not kinds and scale == "rank"
-    if kernel is None and plain and (outcomes := categories(y, records)) is not None:
-        return _of_checked("delta", outcomes)
+    plain, read_as, checked = not kinds and scale == "rank", "", None
+    if kernel is None and plain and (checked := categories(y, records)) is not None:
+        kernel = "delta"
     if kernel is None:
         table = prepare_table(y, kinds=kinds, scale=scale)
         with float64():
@@ -464,13 +464,10 @@ def _choose(
         return _Chosen(fitted, table.points, table.points, table.description, table.warnings)
     if not plain:
         raise ValueError("expected kinds= and scale= without kernel=: they prepare its table")
-    with float64():
-        checked = check_observations(y, kind=takes(kernel), records=records)
-        return _of_checked(kernel, checked, in_words({x.name: x.writing[0] for x in y.values()}))
-
-
-def _of_checked(kernel: Any, checked: Any, read_as: str = "") -> _Chosen:
-    """Observations under a kernel that takes them as they are."""
+    if checked is None:
+        read_as = in_words({x.name: x.writing[0] for x in y.values()})
+        with float64():
+            checked = check_observations(y, kind=takes(kernel), records=records)
     values, points, size = checked.values, None, f"{len(checked.names)} outcomes"
     if checked.kind != "categorical":
         values = values.astype(np.float64)
@@ -640,15 +637,6 @@ def _frequencies(weights: Any) -> np.ndarray | None:
     return values
 
 
-def _group_numbers(groups: Any) -> np.ndarray | None:
-    if groups is None:
-        return None
-    checked = check_observations(groups, name="groups", kind="categorical")
-    if len(checked.names) < 2:
-        raise ValueError("groups: expected two groups or more, got one: it holds every record")
-    return checked.values
-
-
 def _duplicates(y: Mapping[str, Column], points: np.ndarray) -> np.ndarray | None:
     """Groups of records that are copies: few, and equal in several numbers that hardly repeat.
 
@@ -670,11 +658,6 @@ def _duplicates(y: Mapping[str, Column], points: np.ndarray) -> np.ndarray | Non
     copied &= rare > 1
     numbers = np.where(copied, numbers, n + np.arange(n))
     return np.unique(numbers, return_inverse=True)[1] if copied.any() else None
-
-
-def _scores(z: np.ndarray) -> np.ndarray:
-    """Of a matrix of numbers the numbers ``[n]``, NaN where missing."""
-    return np.where(z.any(axis=1), z[:, 1] - z[:, 0], np.nan)
 
 
 def label_findings(encoded: EncodedReports) -> list[Finding]:
@@ -714,10 +697,3 @@ def leak_finding(report: str, column: str) -> Finding:
     said = f"the observation {column!r} is the report {report!r} under another name"
     advice = "leave the column out: a report scores best against its own copy, whatever it says"
     return Finding("leak", "warning", said, advice)
-
-
-def _duplicated(numbers: np.ndarray) -> Finding:
-    copies = len(numbers) - (int(numbers.max()) + 1)
-    said = f"{copies} of {len(numbers)} records have exactly the observations of another"
-    advice = "equal records are judged and sampled together, since a copy would speak for itself"
-    return Finding("duplicates", "note", said, advice, copies)

@@ -1,9 +1,8 @@
 """From a file to columns ready to be judged; imports JAX, so commands import it when they run."""
 
 import atexit
-import itertools
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +25,7 @@ from jgram.data import (
 )
 from jgram.data.columns import Column, read, time_keys
 from jgram.data.counting import quantile_edges
-from jgram.data.files import FIRST_ROW, batches, numbered, opened, read_files, readable, told
+from jgram.data.files import FIRST_ROW, Batch, batches, numbered, opened, read_files, readable, told
 from jgram.data.table import ColumnKind
 from jgram.data.written import Written
 
@@ -64,21 +63,12 @@ NOTHING, PLAIN, _NO_ROWS = Beside(), Observed(), np.zeros(0, int)
 
 
 class Prepared(NamedTuple):
-    """Columns ready to be judged.
-
-    Attributes:
-        columns: By name, of records or of distinct ones.
-        rows: The row of each record, through all files in their order.
-        notes: What was done to the records.
-        size: The number of records of the files.
-        counted: The distinct records with counts, where they were counted.
-        reading: How their files were read.
-    """
+    """Columns ready to be judged, of records or of distinct ones, and where they came from."""
 
     columns: dict[str, Any]
-    rows: np.ndarray
-    notes: list[str]
-    size: int
+    rows: np.ndarray  # of each record, through all files in their order
+    notes: list[str]  # what was done to the records
+    size: int  # of all files, in records
     counted: Counted | None = None
     reading: Reading | None = None
 
@@ -112,12 +102,16 @@ def first_columns(
 ) -> dict[str, Column]:
     """The first records of columns, of all that can be read by default, of the first file."""
     files, reading, _ = opened(source.file, _reading(source, names, observed))
-    found: dict[str, Column] = {}
-    for first in itertools.islice(batches(files[0], reading), 1):
-        for name, cells in first.items():
-            with suppress(ValueError) if names is None else nullcontext():  # structs and the like
-                found |= numbered({name: cells}, first.rows, reading)
+    first, found = next(batches(files[0], reading), Batch({}, _NO_ROWS, 0)), {}
+    for name, cells in first.items():
+        with suppress(ValueError) if names is None else nullcontext():  # structs and the like
+            found |= numbered({name: cells}, first.rows, reading)
     return found
+
+
+def _measured(source: Input, observed: Observed) -> bool:
+    """Whether there are numbers among the observations."""
+    return any(one.measured for one in first_columns(source, observed.columns, observed).values())
 
 
 def read_for_judging(
@@ -194,7 +188,7 @@ def _stays(source: Input, observed: Observed, engine: Engine) -> bool:
         return False
     if str(source.file) == "-" or not (engine.told or is_large(source.file)):
         return False  # standard input can be read once
-    return any(one.measured for one in first_columns(source, observed.columns, observed).values())
+    return _measured(source, observed)
 
 
 def ranked(given: Given, seed: int, weigh: str = "classes") -> Any:
@@ -286,10 +280,8 @@ def _read_counted(
     progress: Callable[[int, int], None],
 ) -> Prepared | None:
     """Distinct records with counts; ``None`` where the observations are no categories."""
-    if not observed.binned and observed.kernel is None:
-        first = first_columns(source, observed.columns, observed)
-        if any(one.measured for one in first.values()):
-            return None
+    if not observed.binned and observed.kernel is None and _measured(source, observed):
+        return None
     files, reading, _ = opened(source.file, reading)
     bins = dict.fromkeys(reports, observed.bins)
     bins |= dict.fromkeys(observed.columns, observed.observation_bins or observed.bins)
@@ -304,8 +296,7 @@ def _read_counted(
     lost = f"dropped {counted.dropped} of {total} records that lack a value"
     notes = [*([lost] if counted.dropped else []), *told(files, reading)]
     notes += [
-        f"{name}: {bins[name]} bins, cut at {', '.join(f'{edge:g}' for edge in cuts)}, "
-        f"quantiles of {size} records drawn with seed 0"
+        f"{_binned(name, bins[name], cuts)}, quantiles of {size} records drawn with seed 0"
         for name, cuts in edges.items()
     ]
     columns: dict[str, Any] = counted.table()
@@ -368,26 +359,29 @@ def prepare(
             "or leave out --difference"
         )
     for name, data in prepared.items():
-        wanted = of_y if name in observed.columns else bins
-        if (wanted or changes) and name not in others and isinstance(data.writing[0], Written):
-            data = data.plain
-        numeric = name not in others and data.values.dtype.kind in "iuf"
-        later = data.take(np.arange(1, len(data))) if changes else data
-        if changes and numeric:
-            data = replace(read(difference(data, name=name), name), rows=later.rows)
-        else:
-            data = later
+        wanted, numeric = of_y if name in observed.columns else bins, False
+        if name not in others:
+            written = (wanted or changes) and isinstance(data.writing[0], Written)
+            data = data.plain if written else data
+            numeric = data.values.dtype.kind in "iuf"
+        if changes:
+            later = data.take(np.arange(1, len(data)))
+            changed = read(difference(data, name=name), name) if numeric else later
+            data = replace(changed, rows=later.rows)
         if wanted and numeric:
             binned = quantile_bins(data, wanted, name=name)
-            edges = ", ".join(f"{edge:g}" for edge in binned.edges)
-            notes.append(f"{name}: {wanted} bins, cut at {edges}")
+            notes.append(_binned(name, wanted, binned.edges))
             codes = binned.codes.astype(str) if name in observed.columns else binned.codes
-            data = replace(read(codes, name), rows=later.rows)
+            data = replace(read(codes, name), rows=data.rows)
         prepared[name] = data
     if (bins or of_y) and not any("bins" in note for note in notes):
         raise ValueError(_NOTHING_TO_CUT)
     rows = next(iter(prepared.values())).rows
     return Prepared(prepared, _NO_ROWS if rows is None else rows - FIRST_ROW, notes, size)
+
+
+def _binned(name: str, number: int, edges: Iterable[float]) -> str:
+    return f"{name}: {number} bins, cut at {', '.join(f'{edge:g}' for edge in edges)}"
 
 
 def kernel_of(name: str | None, bandwidth: float | None) -> Any:

@@ -400,7 +400,7 @@ def _result(one: Any) -> Any:
             return one.result(timeout=PATIENCE / 6)
         except TimeoutError:
             if one.done():
-                raise  # the file's own
+                return one.result()  # or the file's own error
             waited = 0.0 if client.scheduler_info()["workers"] else waited + PATIENCE / 6
         except Exception as error:
             if not type(error).__module__.startswith("distributed"):

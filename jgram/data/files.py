@@ -246,7 +246,8 @@ def opened(source: Any, reading: Reading) -> tuple[list[Any], Reading, bool]:
     The source is as in :func:`list_files`; ``-``; or the files themselves, of one format.
     """
     if isinstance(source, str | Path):
-        files = [_standard_input()] if str(source) == "-" else list_files(source)
+        standard = str(source) == "-"
+        files = [_StandardInput(sys.stdin.buffer.read())] if standard else list_files(source)
     else:
         files = list(source)
     kind, separator = _kind(files[0]), reading.separator
@@ -356,16 +357,14 @@ def select(present: Sequence[str], names: Sequence[str] | None, path: Any) -> li
 
 
 class _StandardInput(bytes):
+    def __new__(cls, data: bytes) -> "_StandardInput":
+        if data[:2] == b"\x1f\x8b":
+            with readable("standard input", "a gzip file"):
+                data = gzip.decompress(data)
+        return super().__new__(cls, data)
+
     def __str__(self) -> str:
         return "standard input"
-
-
-def _standard_input() -> _StandardInput:
-    data = sys.stdin.buffer.read()
-    if data[:2] == b"\x1f\x8b":
-        with readable("standard input", "a gzip file"):
-            data = gzip.decompress(data)
-    return _StandardInput(data)
 
 
 def _suffix(path: Any) -> str:

@@ -73,7 +73,17 @@ def check_observations(
         raise ValueError(f"{name}: expected at least one record, got none")
     columns = read_table(named, name)
     if kind == "auto":
-        kind = _detect_kind(columns)
+        measured: dict[bool, str] = {}
+        for label, given in columns.items():
+            if not given.measured:
+                refuse_unlike_numbers(given)
+            measured.setdefault(given.measured, label)
+        if len(measured) > 1:
+            raise ValueError(
+                f"{measured[False]}: cannot mix categories with the numbers of {measured[True]}: "
+                "bin the numbers (--bins 4), or encode the categories as numbers"
+            )
+        kind = "numeric" if True in measured else "categorical"
     title = listing(columns, quote=False)
     if kind == "categorical":
         return _categorical(columns, title, records)
@@ -187,20 +197,6 @@ def _ordered(numbers: np.ndarray, part: Column) -> bool:
     two = np.unique(column.numbers[both[column.present]], return_inverse=True)[1]
     size = int(one.max(initial=0))
     return size > 1 and (np.array_equal(one, two) or np.array_equal(one, size - two))
-
-
-def _detect_kind(columns: Mapping[str, Column]) -> Literal["categorical", "numeric"]:
-    kinds: dict[bool, str] = {}
-    for label, given in columns.items():
-        if not given.measured:
-            refuse_unlike_numbers(given)
-        kinds.setdefault(given.measured, label)
-    if len(kinds) > 1:
-        raise ValueError(
-            f"{kinds[False]}: cannot mix categories with the numbers of {kinds[True]}: bin the "
-            "numbers (--bins 4), or encode the categories as numbers"
-        )
-    return "numeric" if True in kinds else "categorical"
 
 
 def _categorical(columns: Mapping[str, Column], name: str, records: float | None) -> Observations:
