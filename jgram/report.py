@@ -18,73 +18,23 @@ from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.scipy.stats import norm
 
+import jgram.approximation as approximation
+import jgram.assumptions as assumptions
+import jgram.comparisons as comparisons
+import jgram.contrasts as contrasts
 import jgram.display as display
+import jgram.evidence as evidence
 from jgram.alignment import Alignment, align, most_likely
-from jgram.approximation import (
-    MOST_FEATURES,
-    LeftOut,
-    half_width,
-    jackknife,
-    leave_blocks_out,
-    shortfall,
-)
 from jgram.arrays import Array, Key, float64, labelled
-from jgram.assumptions import (
-    breakdown_share,
-    disagreement_test,
-    instruments,
-    leaning,
-    of_observations,
-    record_weighted,
-    standing,
-    turning,
-)
 from jgram.binding import AS_GIVEN, Bound, Intake, bind, with_features
-from jgram.comparisons import (
-    ESTIMABLE,
-    Retention,
-    blocks,
-    holm,
-    normal_quantile,
-    records_needed,
-    retention,
-    share_degrees,
-    sign_test,
-    student_quantile,
-    suggested_block_length,
-)
-from jgram.contrasts import (
-    Payoffs,
-    by_records,
-    noise_tests_of,
-    one_pair,
-    pair_payoffs,
-    pairs_of,
-    payoffs_alone,
-    payoffs_of_pairs,
-    products,
-    records_of,
-    stacked,
-)
+from jgram.comparisons import ESTIMABLE, Retention, holm, normal_quantile, sign_test
+from jgram.contrasts import Payoffs, records_of
 from jgram.data.columns import named_columns
-from jgram.evidence import (
-    CHECKED,
-    FEWEST_REPORTS,
-    GOLD,
-    OBSERVATIONS,
-    OTHERS,
-    Joined,
-    by_checks,
-    by_gold,
-    by_others,
-    expected_accuracies,
-    join,
-    observed_gold,
-    with_boldness,
-)
+from jgram.evidence import CHECKED, FEWEST_REPORTS, GOLD, OBSERVATIONS, OTHERS
 from jgram.findings import Evidence, Finding, class_counts, diagnose, relabelling
 from jgram.gold import accuracies
 from jgram.kernels import Kernel, Linear, describe
@@ -151,9 +101,9 @@ def score(
     if y is None and not isinstance(x_hat, Bound):
         raise ValueError("expected y=, what is observed of the records, got none")
     reports = x_hat if isinstance(x_hat, Bound) else {name: x_hat}
-    judged, _ = _judgement(reports, y, kernel, intake, confidence)
-    found = (*judged.bound.findings, *_few_groups(judged.groups))
-    (report,) = _published(judged, found)
+    judged = _judgement(reports, y, kernel, intake, confidence)
+    few = filter(None, [_few_groups(judged.groups)])
+    (report,) = _published(judged, (*judged.bound.findings, *few))
     return report
 
 
@@ -219,25 +169,21 @@ def rank_reports(
     if (count := len(reports.reports if isinstance(reports, Bound) else reports)) < 2:
         raise ValueError(f"expected two reports or more to rank, got {count}: use score for one")
     intake = replace(intake, **options)
-    judged, length = _judgement(reports, y, kernel, intake, confidence, gold)
-    bound = judged.bound
-    if len(bound.classes) < 2:
-        only = ", ".join(map(repr, bound.classes))
+    judged = _judgement(reports, y, kernel, intake, confidence, gold)
+    if len(judged.bound.classes) < 2:
+        only = ", ".join(map(repr, judged.bound.classes))
         raise ValueError(
             f"expected two classes or more, got {only} alone in every report: list all possible "
             "labels in classes="
         )
     with float64():
-        judged, questions = _questioned(_weighed(_with_enough_features(judged), weigh))
-        observed = bound.is_observed
-        judged = _joined(judged, observed, _in_question(judged, differing, observed))
+        judged = _questioned(_weighed(_with_enough_features(judged), weigh))
+        judged = _joined(judged, differing)
         key = jax.random.key(0) if key is None else key
-        beyond = (
-            np.zeros(len(judged.pairs.means)) if judged.joined is None else judged.joined.beyond
-        )
-        found = _verdicts(key, judged.pairs, judged.told_noise, judged.groups, beyond, confidence)
-        verdicts = jax.device_get(found)
-    return _ranking(judged, verdicts, questions, length)
+        beyond = getattr(judged.joined, "beyond", np.zeros(len(judged.pairs.means)))
+        about = judged.told_noise, judged.groups, beyond, confidence
+        verdicts = jax.device_get(_verdicts(key, judged.pairs, *about))
+    return _ranking(judged, verdicts)
 
 
 def compare(
@@ -278,50 +224,49 @@ def compare(
 # --------------------------------------------------------------------------------------------
 
 
-class _Judged(NamedTuple):
-    """Reports and what one kernel pass says of them.
+class _Question(NamedTuple):
+    """What could be wrong with the order of a pair (:mod:`jgram.assumptions`)."""
 
-    Attributes:
-        bound: The reports and their observations.
-        aligned: The reports as they are compared.
-        groups: Group of each record, blocks of time among them, or ``None``.
-        confidence: Of all that is said.
-        pairs: Payoffs, in the order of ``np.triu_indices(k, 1)``.
-        alone: Payoffs of every report paired with itself.
-        noise: P-values of the tests against noise.
-        product: The kernel times the reports as they were given.
-        left: Figures without one block of random features after the other.
-        uncertain: The published scores of records out of memory.
-        published: Scores of reports that are judged by one another.
-        own: Payoffs by the observations alone, where there is other evidence too.
-        joined: All kinds of evidence, where there are others than observations.
-        rows: By kind, right labels of every pair.
-        evident: P-values of the tests against noise by all evidence together, where it is joined.
-        weigh: What weighs alike.
-        otherwise: The pairs where the other one of classes and records does.
-        expected: Accuracies of the reports by one another.
-        plain: Payoffs by the observations before any pair was made to weigh every record alike.
-    """
+    p_value: float | None = None
+    alike: bool = False
+    flattered: bool = False  # the payoffs say the same, which may be what flatters a report
+    strata: tuple[Any, ...] = ()
+
+
+class _Verdicts(NamedTuple):
+    """What follows of the payoffs, for the pairs and for all of them together."""
+
+    ranked: RankedPairs
+    z: Any
+    p_values: Any
+    needed: Any
+    means: Any  # of the better report of every pair first
+    kept: Retention
+
+
+class _Judged(NamedTuple):
+    """Reports and all that is found of them; pairs in the order of ``np.triu_indices(k, 1)``."""
 
     bound: Bound
     aligned: Alignment
-    groups: np.ndarray | None
+    groups: np.ndarray | None  # blocks of time among them
     confidence: float
+    length: int = 1  # of a block of time
     pairs: Any = None
-    alone: Any = None
-    noise: Any = None
-    product: Any = None
-    left: LeftOut | None = None
-    uncertain: Any = None
-    published: tuple[ScoreReport, ...] = ()
-    own: Payoffs | None = None
-    joined: Joined | None = None
-    rows: Mapping[str, np.ndarray] | None = None
-    evident: Any = None
+    alone: Any = None  # payoffs of every report paired with itself
+    noise: Any = None  # p-values of the tests against noise
+    product: Any = None  # the kernel times the reports as they were given
+    left: approximation.LeftOut | None = None
+    uncertain: Any = None  # the published scores of records out of memory
+    published: tuple[ScoreReport, ...] = ()  # of reports that are judged by one another
+    kinds: Mapping[str, Payoffs] = {}  # of all evidence, where there is other than observations
+    joined: evidence.Joined | None = None
+    told_noise: Any = None  # as ``noise``, by all evidence together
     weigh: str = CLASSES
-    otherwise: Payoffs | None = None
-    expected: Any = None
-    plain: Any = None
+    otherwise: Payoffs | None = None  # where the other one of classes and records weighs alike
+    expected: Any = None  # accuracies by the other reports
+    plain: Any = None  # payoffs before any pair was made to weigh every record alike
+    questions: Sequence[_Question] = ()
 
     @property
     def soft(self) -> bool:
@@ -329,9 +274,8 @@ class _Judged(NamedTuple):
         return self.aligned.reports.ndim > 2 and not self.bound.numbers
 
     @property
-    def told_noise(self) -> Any:
-        """P-values of the tests against noise, by all evidence where it is joined."""
-        return self.noise if self.evident is None else self.evident
+    def names(self) -> list[str]:
+        return list(self.bound.reports)
 
 
 def _judgement(
@@ -341,13 +285,12 @@ def _judgement(
     intake: Intake,
     confidence: float,
     gold: Any = None,
-) -> tuple[_Judged, int]:
-    """Reports bound, aligned and judged, and how many records in order of time are one block."""
+) -> _Judged:
+    """Reports bound, aligned and judged."""
     normal_quantile(confidence)  # refuses what is no confidence
     if y is None and kernel is not None:
         raise ValueError("expected y=, the observations that kernel= compares, got none")
-    files = isinstance(reports, Bound)
-    if files and not (y is None and kernel is None and gold is None):
+    if isinstance(reports, Bound) and not (y is None and gold is None):
         raise ValueError("expected no y=, kernel= or gold= beside files that are bound with them")
     bound = reports if isinstance(reports, Bound) else bind(reports, y, kernel, intake, gold)
     judge = _judge_stream if bound.stream else _judge if bound.is_observed else _judge_by_others
@@ -355,145 +298,110 @@ def _judgement(
     aligned = align(np.stack(list(bound.reports.values())), d, bound.weights)
     judged = _Judged(bound, aligned, bound.groups, confidence)
     with float64():
-        if length is None:
-            length = _suggested(judge(judged._replace(groups=None)).pairs) if d > 1 else 1
+        if length is None and d > 1:
+            paid = judge(judged._replace(groups=None)).pairs
+            series = np.concatenate([paid.differences[:, None], paid.values], axis=1)
+            length = comparisons.suggested_block_length(series)
+        length = 1 if length is None else length
         if not 1 <= length <= max(n // 2, 1):
             raise ValueError(
                 f"expected block_length in 1..{n // 2}, half of the records, got {length}"
             )
-        if length != 1:
-            judged = judged._replace(groups=blocks(n, length))
-        return judge(judged) if d > 1 else judged, length  # one class says nothing
-
-
-def _renamed(judged: _Judged) -> list[Finding]:
-    """What is said of reports that are read with their classes renamed."""
-    bound, aligned = judged.bound, judged.aligned
-    same = np.arange(len(bound.classes))
-    if bound.numbers:
-        return [
-            _reversed(name, list(bound.reports)[near])
-            for name, names, near in zip(bound.reports, aligned.names, aligned.nearest, strict=True)
-            if (names != same).any()
-        ]
-    reports = [
-        (name, labels if labels.ndim == 1 else most_likely(labels))
-        for name, labels in bound.reports.items()
-    ]
-    return [
-        relabelling(reports[near], (*report, names), bound.classes, bound.weights)
-        for report, names, near in zip(reports, aligned.names, aligned.nearest, strict=True)
-        if (names != same).any()
-    ]
-
-
-def _reversed(name: str, other: str) -> Finding:
-    return Finding(
-        "relabelling",
-        "warning",
-        f"the larger {name!r} is, the smaller {other!r}: {name!r} is read the other way round",
-        "check which of the two has its sign right",
-    )
-
-
-def _suggested(paid: Payoffs) -> int:
-    return suggested_block_length(np.concatenate([paid.differences[:, None], paid.values], axis=1))
+        groups = bound.groups if length == 1 else comparisons.blocks(n, length)
+        judged = judged._replace(groups=groups, length=length)
+        return judge(judged) if d > 1 else judged  # one class says nothing
 
 
 def _judge(judged: _Judged) -> _Judged:
     """Payoffs of every pair and of every report alone, and tests of each report against noise."""
-    bound, stacked, groups = judged.bound, judged.aligned.reports, judged.groups
-    n, k = bound.observed.size, len(stacked)
+    bound, reports, groups = judged.bound, judged.aligned.reports, judged.groups
+    n, k, numbered = bound.observed.size, len(reports), reports.ndim > 2
+    about = {"num_classes": len(bound.classes), "weights": bound.weights}
+    left = approximation.leave_blocks_out(bound.observed, reports, **about)
     # Few distinct shapes, few compilations: pad with records of weight 0, each its own group.
     padding = padded_length(n) - n
     observed = bound.observed.padded(padding)
-    weights = np.pad(np.ones(n) if bound.weights is None else bound.weights, (0, padding))
-    reports = np.pad(stacked, [(0, 0), (0, padding)] + [(0, 0)] * (stacked.ndim - 2))
-    if groups is not None:
-        groups = padded_groups(groups, padding)
-    options = {"num_classes": len(bound.classes), "weights": weights, "groups": groups}
-    found = products(observed, reports, **options)
-    alone = payoffs_alone(found)
-    if k == 1:
-        pairs = alone
-    elif (stacked >= 0).all() if stacked.ndim == 2 else stacked.any(axis=2).all():
-        pairs = payoffs_of_pairs(found, pairs_of(k))
-    else:
-        pairs = pair_payoffs(observed, reports, complete=False, **options)
-    noise = noise_tests_of(found) if groups is None else grouped_noise_tests(observed, found)
+    about["weights"] = np.pad(np.ones(n) if bound.weights is None else bound.weights, (0, padding))
+    padded = np.pad(reports, [(0, 0), (0, padding)] + [(0, 0)] * numbered)
+    about["groups"] = groups if groups is None else padded_groups(groups, padding)
+    found = contrasts.products(observed, padded, **about)
+    pairs = alone = contrasts.payoffs_alone(found)
+    if k > 1 and all(labelled(one).all() for one in padded):
+        pairs = contrasts.payoffs_of_pairs(found, contrasts.pairs_of(k))
+    elif k > 1:
+        pairs = contrasts.pair_payoffs(observed, padded, complete=False, **about)
+    tested = contrasts.noise_tests_of(found) if groups is None else None
+    noise = grouped_noise_tests(observed, found) if tested is None else tested
     pairs, alone, noise, product = jax.device_get((pairs, alone, noise, found.product))
-    pairs = records_of(pairs, lambda part: part[..., :n])
-    if stacked.ndim == 3 and k > 1:
-        pairs = with_boldness(pairs, judged.aligned.reports, judged.groups)
+    pairs, alone = (records_of(paid, lambda part: part[..., :n]) for paid in (pairs, alone))
+    if numbered and k > 1:
+        pairs = evidence.with_boldness(pairs, reports, groups)
         pairs = pairs._replace(gains=None) if bound.numbers else pairs
+    product = product[:, :n] @ np.linalg.inv(judged.aligned.matrices)
     return judged._replace(
-        pairs=pairs,
-        alone=records_of(alone, lambda part: part[..., :n]),
-        noise=noise,
-        product=product[:, :n] @ np.linalg.inv(judged.aligned.matrices),
-        left=leave_blocks_out(
-            bound.observed, stacked, num_classes=len(bound.classes), weights=bound.weights
-        ),
+        pairs=pairs, alone=alone, noise=noise, told_noise=noise, product=product, left=left
     )
 
 
 def _judge_stream(judged: _Judged) -> _Judged:
     """The same of records out of memory, at the records of a sample."""
     stream: Any = judged.bound.stream
-    found = stream.judge(judged.aligned.names)
-    pairs, alone, noise, left = found.pairs, found.alone, found.noise_p_values, found.left
-    uncertain = dict(zip(judged.bound.reports, found.published, strict=True))
-    return judged._replace(pairs=pairs, alone=alone, noise=noise, left=left, uncertain=uncertain)
+    pairs, alone, noise, published, left = stream.judge(judged.aligned.names)
+    uncertain = dict(zip(judged.names, published, strict=True))
+    return judged._replace(
+        pairs=pairs, alone=alone, noise=noise, told_noise=noise, left=left, uncertain=uncertain
+    )
 
 
 def _judge_by_others(judged: _Judged) -> _Judged:
     """Payoffs of every pair by the reports that are left, and each report by all others."""
-    bound, labels = judged.bound, judged.aligned.reports
-    if judged.soft and bound.gold is None:
+    bound, labels, gold = judged.bound, judged.aligned.reports, judged.bound.gold
+    if judged.soft and gold is None:
         raise ValueError("expected y= or gold= to rank soft reports, got none: give either")
-    d, rows, groups = len(bound.classes), slice(None), judged.groups
-    gold, expected = bound.gold, None
-    few = judged.soft or len(labels) < FEWEST_REPORTS
-    if few and gold is not None:  # which alone judges them
-        rows = np.flatnonzero(labelled(gold))
+    d, alone = len(bound.classes), judged
+    if gold is not None and (judged.soft or len(labels) < FEWEST_REPORTS):  # it alone judges them
+        rows, groups = np.flatnonzero(labelled(gold)), judged.groups
         what = "numbers" if bound.numbers else "labels"
         bound = replace(bound, description=f"evidence: {len(rows)} right {what}")
-        pairs = by_gold(labels, gold, d, bound.weights, groups)
-        seen = [observed_gold(gold[rows], d)] * len(labels)
-        groups = None if groups is None else np.unique(groups[rows], return_inverse=True)[1]
+        judged = judged._replace(
+            bound=bound, pairs=evidence.by_gold(labels, gold, d, bound.weights, groups)
+        )
+        near = None if groups is None else np.unique(groups[rows], return_inverse=True)[1]
+        seen = [evidence.observed_gold(gold[rows], d)] * len(labels)
+        alone = _each_alone(judged._replace(groups=near), seen, rows)
     else:
-        pairs, seen, expected = _others(judged)
-    each = _each_alone(judged._replace(bound=bound, groups=groups), seen, rows)
-    published = [part for one in each for part in _published(one)]
-    noise = [float(one.noise[0]) for one in each]
-    found = {"pairs": pairs, "noise": np.array(noise), "published": tuple(published)}
-    return judged._replace(bound=bound, expected=expected, **found)
+        judged, seen = _others(judged)
+        alone = _each_alone(judged, seen)
+    published = tuple(part for one in alone for part in _published(one))
+    noise = np.array([float(one.noise[0]) for one in alone])
+    return judged._replace(noise=noise, told_noise=noise, published=published)
 
 
-def _others(judged: _Judged) -> tuple[Payoffs, list[Features], Any]:
-    """Every pair by the reports that are left; by all others, what is seen of each report and the
-    share of its labels that they expect to be right."""
+def _others(judged: _Judged) -> tuple[_Judged, list[Features]]:
+    """Every pair by the reports that are left, the share of labels of each that all others expect
+    to be right, and what they say of it."""
     bound, labels = judged.bound, judged.aligned.reports
     about = (len(bound.classes), bound.weights, judged.groups)
-    pairs, posteriors = by_others(labels, *about)
+    pairs, posteriors = evidence.by_others(labels, *about)
     seen = [Features(jax.numpy.asarray(q), Linear()) for q in posteriors]
-    return pairs, seen, expected_accuracies(labels, posteriors, bound.weights)
+    expected = evidence.expected_accuracies(labels, posteriors, bound.weights)
+    return judged._replace(pairs=pairs, expected=expected), seen
 
 
 def _each_alone(judged: _Judged, seen: Sequence[Any], rows: Any = slice(None)) -> list[_Judged]:
     """Every report alone, through observations of its own of some records."""
     bound, labels = judged.bound, judged.aligned.reports
     weights, found = None if bound.weights is None else bound.weights[rows], []
-    for name, own, observed in zip(bound.reports, labels[:, rows], seen, strict=True):
+    for name, own, observed in zip(judged.names, labels[:, rows], seen, strict=True):
         alone = align(own[None], len(bound.classes), weights)
         part = replace(bound, reports={name: own}, observed=observed, weights=weights)
         found.append(_judge(_Judged(part, alone, judged.groups, judged.confidence)))
     return found
 
 
-def _in_question(judged: _Judged, names: Sequence[str], observed: bool) -> list[int]:
+def _in_question(judged: _Judged, names: Sequence[str]) -> list[int]:
     """Numbers of the reports on whose differences somebody looked up who is right."""
-    every = list(judged.bound.reports)
+    every = judged.names
     if not names:
         return []
     if lost := [name for name in names if name not in every] or len(set(names)) < 2:
@@ -504,55 +412,49 @@ def _in_question(judged: _Judged, names: Sequence[str], observed: bool) -> list[
         )
     if judged.bound.gold is None:
         raise ValueError("differing: expected gold=, the right labels of these records, got none")
-    if not observed and len(every) < FEWEST_REPORTS:
+    if not judged.bound.is_observed and len(every) < FEWEST_REPORTS:
         raise ValueError("differing: expected y= or three reports beside the records checked")
     return [every.index(name) for name in names]
 
 
-def _joined(judged: _Judged, observed: bool, between: Sequence[int] = ()) -> _Judged:
+def _joined(judged: _Judged, differing: Sequence[str]) -> _Judged:
     """All kinds of evidence together, where there are others than observations."""
-    bound, labels = judged.bound, judged.aligned.reports
-    several = len(labels) >= FEWEST_REPORTS and not judged.soft
+    bound, labels, between = judged.bound, judged.aligned.reports, _in_question(judged, differing)
+    several, observed = len(labels) >= FEWEST_REPORTS and not judged.soft, bound.is_observed
     about = (len(bound.classes), bound.weights, judged.groups)
     lead = OBSERVATIONS if observed else OTHERS if several else GOLD
     kinds = {lead: judged.pairs}
-    noise, expected = judged.noise, judged.expected
     if observed and several:
-        kinds[OTHERS], seen, expected = _others(judged)
+        others, seen = _others(judged)
         by = [one.noise[0] for one in _each_alone(judged, seen)]
-        noise = np.minimum(2 * np.minimum(noise, by), 1.0)  # by either, and both are looked at
+        noise = np.minimum(2 * np.minimum(judged.noise, by), 1.0)  # by either: both are looked at
+        judged = judged._replace(told_noise=noise, expected=others.expected)
+        kinds[OTHERS] = others.pairs
     if between and bound.gold is not None:
-        kinds[CHECKED] = by_checks(labels, bound.gold, between, *about)
+        kinds[CHECKED] = evidence.by_checks(labels, bound.gold, between, *about)
     elif bound.gold is not None and lead != GOLD:
-        kinds[GOLD] = by_gold(labels, bound.gold, *about)
+        kinds[GOLD] = evidence.by_gold(labels, bound.gold, *about)
     if [*kinds] == [OBSERVATIONS]:
         return judged
     if judged.weigh == RECORDS:
         for kind in {*kinds} & {OTHERS, GOLD} - {lead}:
-            kinds[kind] = by_records(kinds[kind], judged.groups)
-    joined = join(kinds, normal_quantile(judged.confidence), judged.groups)
-    rows = {
-        kind: (kinds[kind].weights > 0).sum(axis=1) for kind in (GOLD, CHECKED) if kind in kinds
-    }
-    return judged._replace(
-        pairs=joined.pairs, own=judged.pairs, joined=joined, rows=rows, evident=noise,
-        expected=expected,
-    )  # fmt: skip
+            kinds[kind] = contrasts.by_records(kinds[kind], judged.groups)
+    joined = evidence.join(kinds, normal_quantile(judged.confidence), judged.groups)
+    return judged._replace(pairs=joined.pairs, kinds=kinds, joined=joined)
 
 
 def _weighed(judged: _Judged, weigh: str) -> _Judged:
     """Pairs by classes or by records, and by the other one of the two."""
     if weigh not in (CLASSES, RECORDS):
         raise ValueError(f"weigh: expected {CLASSES!r} or {RECORDS!r}, got {weigh!r}")
-    if judged.aligned.reports.ndim > 2:
-        if weigh == RECORDS:
-            raise ValueError("weigh='records': expected labels, got soft reports: weigh classes")
+    soft, stream = judged.aligned.reports.ndim > 2, judged.pairs.by_records is None
+    if weigh == RECORDS and soft:
+        raise ValueError("weigh='records': expected labels, got soft reports: weigh classes")
+    if weigh == RECORDS and stream:
+        raise ValueError("weigh='records': expected records that fit into memory, got a stream")
+    if soft or stream:
         return judged
-    if judged.pairs.by_records is None:
-        if weigh == RECORDS:
-            raise ValueError("weigh='records': expected records that fit into memory, got a stream")
-        return judged
-    classes, records = judged.pairs, by_records(judged.pairs, judged.groups)
+    classes, records = judged.pairs, contrasts.by_records(judged.pairs, judged.groups)
     if weigh == CLASSES:
         return judged._replace(otherwise=records)
     return judged._replace(pairs=records, otherwise=classes, weigh=weigh, left=None)
@@ -560,16 +462,16 @@ def _weighed(judged: _Judged, weigh: str) -> _Judged:
 
 def _with_enough_features(judged: _Judged) -> _Judged:
     """Random features doubled until their error hardly shows, and that error in all covariances."""
-    if judged.left is None:
-        return judged
     left: Any = judged.left
+    if left is None:
+        return judged
     kernel, size = judged.bound.observed.kernel, _num_features(judged)
     fixed = kernel.stands_for is None or judged.bound.stream is not None
-    while not fixed and size < MOST_FEATURES:
-        short = shortfall(left, _paired_errors(judged.pairs))
+    while not fixed and size < approximation.MOST_FEATURES:
+        short = approximation.shortfall(left, _paired_errors(judged.pairs))
         if short <= 1:
             break
-        size = min(size << ceil(2 * log2(short)), MOST_FEATURES)
+        size = min(size << ceil(2 * log2(short)), approximation.MOST_FEATURES)
         judged = _judge(judged._replace(bound=with_features(judged.bound, size)))
         left = judged.left
     away = left.means - left.means.mean(axis=0)
@@ -578,52 +480,45 @@ def _with_enough_features(judged: _Judged) -> _Judged:
     return judged._replace(pairs=pairs._replace(covariance=pairs.covariance + added))
 
 
-class _Question(NamedTuple):
-    """What could be wrong with the order of a pair (:mod:`jgram.assumptions`)."""
-
-    p_value: float | None = None
-    alike: bool = False
-    flattered: bool = False  # the payoffs say the same, which may be what flatters a report
-    strata: tuple[Any, ...] = ()
-
-
-def _questioned(judged: _Judged) -> tuple[_Judged, list[_Question]]:
+def _questioned(judged: _Judged) -> _Judged:
     """Pairs that share more than the truth with every record weighing alike, and why."""
     pairs, labels, groups = judged.pairs, judged.aligned.reports, judged.groups
-    each = [one_pair(pairs, number) for number in range(len(pairs.means))]
+    count = len(pairs.means)
     if pairs.sureness is None or labels.ndim > 2:
-        return judged, [_Question()] * len(each)
+        return judged._replace(questions=[_Question()] * count)
     observed, d = judged.bound.observed, len(judged.bound.classes)
     w = np.ones(observed.size) if judged.bound.weights is None else judged.bound.weights
     drawn = 1.0 if judged.bound.stream is None else judged.bound.stream.drawn
-    rows, often, functions = instruments(observed, w * drawn, d + 3)
-    near = None if groups is None else groups[rows]
-    tests, weighted, strata = [], [], []
-    for (i, j), paid in zip(zip(*np.triu_indices(len(labels), 1), strict=True), each, strict=True):
+    rows, often, functions = assumptions.instruments(observed, w * drawn, d + 3)
+    near, tests, weighted, strata = None if groups is None else groups[rows], [], [], []
+    for number, (i, j) in enumerate(contrasts.pairs_of(len(labels))):
+        paid = contrasts.one_pair(pairs, number)
         own = np.where(paid.weights[rows] > 0, often, 0.0)
-        sure = of_observations(standing(paid.sureness[rows], own) - 0.5, functions, own)
-        tools = np.column_stack([functions, sure])
-        found = disagreement_test(labels[i][rows], labels[j][rows], tools, own, near)
+        sure = assumptions.standing(paid.sureness[rows], own) - 0.5
+        tools = np.column_stack([functions, assumptions.of_observations(sure, functions, own)])
+        found = assumptions.disagreement_test(labels[i][rows], labels[j][rows], tools, own, near)
         scale = paid.weights.sum() / max(own.sum(), 1e-300)
         tests.append(found._replace(excess=found.excess * scale))
-        alike, kept = record_weighted(paid, groups)
+        alike, kept = assumptions.record_weighted(paid, groups)
         weighted.append(alike)
         strata.append(tuple(kept))
-    same = stacked(weighted)
-    signed = jax.vmap(sign_test, (0, 0, None))
-    z, before = (
-        np.asarray(signed(one.differences, one.weights, groups)[0]) for one in (same, pairs)
-    )
-    turned = turning(tests, z, 1 - judged.confidence)
+    same = contrasts.stacked(weighted)
+    z, before = (_signed(one, groups)[0] for one in (same, pairs))
+    turned = assumptions.turning(tests, z, 1 - judged.confidence)
     flattered = turned & (before * np.sign(z) >= normal_quantile(judged.confidence))
     weighed = jax.tree.map(
         lambda new, old: np.where(turned.reshape(-1, *[1] * (np.ndim(old) - 1)), new, old),
         same,
         pairs,
     )
-    questions = map(_Question, (one.p_value for one in tests), turned.tolist(), flattered.tolist(),
-                    strata)  # fmt: skip
-    return judged._replace(pairs=weighed, plain=pairs), list(questions)
+    told = [one.p_value for one in tests], turned.tolist(), flattered.tolist(), strata
+    return judged._replace(pairs=weighed, plain=pairs, questions=[*map(_Question, *told)])
+
+
+def _signed(pairs: Payoffs, groups: Any) -> tuple[np.ndarray, np.ndarray]:
+    """``z`` and p-values of the sign tests of all pairs."""
+    z, p = jax.vmap(sign_test, (0, 0, None))(pairs.differences, pairs.weights, groups)
+    return np.asarray(z), np.asarray(p)
 
 
 def _num_features(judged: _Judged) -> int:
@@ -636,33 +531,21 @@ def _paired_errors(pairs: Payoffs) -> np.ndarray:
     return np.sqrt(np.maximum(part[:, 0, 0] + part[:, 1, 1] - 2 * part[:, 0, 1], 0.0))
 
 
-class _Verdicts(NamedTuple):
-    """What follows of the payoffs, for the pairs and for all of them together."""
-
-    ranked: RankedPairs
-    z: Any
-    p_values: Any
-    needed: Any
-    forward: Retention
-    backward: Retention
-
-
 @partial(jax.jit, static_argnames="confidence")
 def _verdicts(
     key: Any, pairs: Payoffs, noise: Any, groups: Any, beyond: Any, confidence: float
 ) -> _Verdicts:
     each = (pairs.differences, pairs.weights, groups, beyond)
     z, p_values = jax.vmap(sign_test, (0, 0, None, 0))(*each)
-    degrees = share_degrees(pairs.values, pairs.means, pairs.weights, groups)
-    quantile = student_quantile(norm.ppf(0.5 + confidence / 2), degrees)
-    return _Verdicts(
-        rank_pairs(key, pairs, noise, groups=groups, beyond=beyond, confidence=confidence),
-        z,
-        p_values,
-        jax.vmap(partial(records_needed, confidence=confidence), (0, 0, None, 0))(*each),
-        retention(pairs.means, pairs.covariance, quantile),
-        retention(pairs.means[:, ::-1], pairs.covariance[:, ::-1, ::-1], quantile),
-    )
+    needed = jax.vmap(partial(comparisons.records_needed, confidence=confidence), (0, 0, None, 0))
+    turned, means, covariance = z < 0, pairs.means, pairs.covariance
+    means = jnp.where(turned[:, None], means[:, ::-1], means)
+    covariance = jnp.where(turned[:, None, None], covariance[:, ::-1, ::-1], covariance)
+    degrees = comparisons.share_degrees(pairs.values, pairs.means, pairs.weights, groups)
+    quantile = comparisons.student_quantile(norm.ppf(0.5 + confidence / 2), degrees)
+    ranked = rank_pairs(key, pairs, noise, groups=groups, beyond=beyond, confidence=confidence)
+    kept = comparisons.retention(means, covariance, quantile)
+    return _Verdicts(ranked, z, p_values, needed(*each), means, kept)
 
 
 def _published(judged: _Judged, more: Sequence[Finding] = ()) -> Iterator[ScoreReport]:
@@ -671,27 +554,22 @@ def _published(judged: _Judged, more: Sequence[Finding] = ()) -> Iterator[ScoreR
     if judged.published:
         yield from judged.published
         return
-    uncertain = judged.uncertain or uncertainties(
-        bound.reports,
-        bound.observed,
-        num_classes=d,
-        weights=bound.weights,
-        product=judged.product,
-    )
-    few = _few_groups(judged.groups)
+    about = {"num_classes": d, "weights": bound.weights, "product": judged.product}
+    uncertain = judged.uncertain or uncertainties(bound.reports, bound.observed, **about)
+    classes = () if bound.numbers else bound.classes
     for i, (name, labels) in enumerate(bound.reports.items()):
-        found, seen, p_value = uncertain[name], 0.0, 1.0
+        found, seen, p_value, noise = uncertain[name], 0.0, 1.0, 1.0
         if judged.alone is not None:
             seen, p_value = float(judged.alone.seen[i]), float(judged.noise[i])
-        noise = p_value if judged.evident is None else float(judged.evident[i])
-        about = (found, seen, None if few else noise, judged.confidence, bound.similar)
-        classes = () if bound.numbers else bound.classes
-        findings = diagnose(Evidence(labels, bound.observed, classes, *about))
+            noise = float(judged.told_noise[i])
+        told = None if _few_groups(judged.groups) else noise
+        looked = (found, seen, told, judged.confidence, bound.similar)
+        findings = diagnose(Evidence(labels, bound.observed, classes, *looked))
         n, value = found.weights.sum(), found.log_score
         known = isfinite(value) and not any(f.level == "fatal" for f in findings)
         bounded = known and isfinite(found.standard_error)
         volume = 2.0 * float(np.sum(np.log(found.lengths))) if known else 0.0
-        counts = class_counts(labels, d, found.weights)
+        counts = map(_number, class_counts(labels, d, found.weights))
         left = None if judged.left is None else judged.left.log_scores[:, i]
         yield ScoreReport(
             name=name,
@@ -708,13 +586,11 @@ def _published(judged: _Judged, more: Sequence[Finding] = ()) -> Iterator[ScoreR
             normalised_score=d * exp(value / (2 * d)) if known else 0.0,
             hadamard_ratio=exp(min(0.0, value - volume)) if known else 0.0,
             num_records=_number(n),
-            class_counts={}
-            if bound.numbers
-            else dict(zip(bound.classes, map(_number, counts), strict=True)),
+            class_counts=dict(zip(classes, counts, strict=False)),
             kernel=describe(bound.observed.kernel),
             observations=bound.description,
             findings=(*findings, *more),
-            log_score_features_error=half_width(left, judged.confidence),
+            log_score_features_error=approximation.half_width(left, judged.confidence),
         )
 
 
@@ -722,50 +598,42 @@ def _number(value: Any) -> int | float:
     return round(value) if abs(value - round(value)) < 1e-9 * max(value, 1.0) else float(value)
 
 
-def _ranking(
-    judged: _Judged, verdicts: _Verdicts, questions: Sequence[_Question], length: int
-) -> Ranking:
+def _ranking(judged: _Judged, verdicts: _Verdicts) -> Ranking:
     bound, d, ranked = judged.bound, len(judged.bound.classes), verdicts.ranked
-    names, published, order = list(bound.reports), list(_published(judged)), _order(ranked)
-    place = {names[i]: position for position, i in enumerate(order)}
-    pairs = sorted(
-        (
-            _pair(judged, verdicts, questions[number], number, int(i), int(j))
-            for number, (i, j) in enumerate(zip(*np.triu_indices(len(names), 1), strict=True))
-        ),
-        key=lambda pair: sorted((place[pair.better], place[pair.worse])),
-    )
+    names, published, order = judged.names, list(_published(judged)), _order(ranked)
+    place, best = {names[i]: position for position, i in enumerate(order)}, names[order[0]]
+    pairs = [_pair(judged, verdicts, p) for p in range(len(verdicts.z))]
+    pairs.sort(key=lambda pair: sorted((place[pair.better], place[pair.worse])))
     pairs = [
-        replace(pair, taken=_taken(bound, pair)) if names[order[0]] in (pair.better, pair.worse)
-        else pair
+        replace(pair, taken=_taken(bound, pair)) if best in (pair.better, pair.worse) else pair
         for pair in pairs
-    ]  # fmt: skip
-    ranks = jax.device_get(ranks_left(_told(pairs, names), ranked.noise))
+    ]
+    better = np.zeros((len(names), len(names)), bool)
+    for pair in pairs:
+        better[names.index(pair.better), names.index(pair.worse)] = pair.told
+    ranks = jax.device_get(ranks_left(better, ranked.noise))
     known = _accuracies(judged)
     reports = tuple(
         replace(_ranked(judged, ranked, published[i], ranks, i), **known[i]) for i in order
     )
-    seen = reports[0].published.seen
-    found = (*bound.findings, *_renamed(judged), *_few_groups(judged.groups), *_capped(judged))
+    seen, d = reports[0].published.seen, 0 if bound.numbers else d
+    looked = (
+        *_renamed(judged), _few_groups(judged.groups), _capped(judged), _apart(pairs),
+        _dependent(pairs), _places(judged, pairs), _hidden(seen, d), _not_estimable(reports),
+    )  # fmt: skip
     return Ranking(
         reports=reports,
         pairs=tuple(pairs),
         most_reliable=tuple(names[i] for i in order if ranks.foremost[i]),
         seen=seen,
-        num_classes=0 if bound.numbers else d,
+        num_classes=d,
         num_records=_number(bound.observed.size if bound.weights is None else bound.weights.sum()),
         confidence=judged.confidence,
         observations=bound.description,
-        block_length=length,
-        findings=(
-            *found,
-            *_apart(pairs),
-            *_dependent(pairs),
-            *_places(judged, pairs),
-            *_visibility(seen, 0 if bound.numbers else d, reports),
-        ),
+        block_length=judged.length,
+        findings=(*bound.findings, *filter(None, looked)),
         weigh=judged.weigh,
-        slices=_slices(judged, questions, order) if bound.by else None,
+        slices=_slices(judged, order) if bound.by else None,
     )
 
 
@@ -774,39 +642,32 @@ def _taken(bound: Bound, pair: PairComparison) -> tuple[Taken, ...]:
     one, two = bound.reports[pair.better], bound.reports[pair.worse]
     if one.ndim > 1:
         one, two = most_likely(one), most_likely(two)
-    both, d = (one >= 0) & (two >= 0), len(bound.classes)
+    both, d, names = (one >= 0) & (two >= 0), len(bound.classes), bound.classes
     w = None if bound.weights is None else bound.weights[both]
     counts = np.bincount(one[both].astype(np.int64) * d + two[both], w, d * d).reshape(d, d)
-    said = counts.sum(axis=1)
+    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1e-300)
     cells = sorted(zip(*np.nonzero(counts), strict=True), key=lambda c: (c[0] == c[1], -counts[c]))
     return tuple(
-        Taken(
-            bound.classes[i], bound.classes[j], _number(counts[i, j]), float(counts[i, j] / said[i])
-        )
-        for i, j in cells
+        Taken(names[i], names[j], _number(counts[i, j]), float(shares[i, j])) for i, j in cells
     )
 
 
-def _slices(judged: _Judged, questions: Sequence[_Question], order: Sequence[int]) -> Slices:
+def _pair_of(judged: _Judged, i: int, j: int) -> int:
+    """The number of the pair of two reports."""
+    numbers = contrasts.pairs_of(len(judged.names)).tolist()
+    return numbers.index([min(i, j), max(i, j)])
+
+
+def _slices(judged: _Judged, order: Sequence[int]) -> Slices:
     """What each report keeps of the best one in every slice, by the payoffs of their pair."""
-    names, (best, *others) = list(judged.bound.reports), order
-    first, second = np.triu_indices(len(names), 1)
-    paid = {}
+    names, (best, *others), paid = judged.names, order, {}
     for i in others:
-        number = np.flatnonzero((first == min(best, i)) & (second == max(best, i)))[0]
-        pairs = judged.plain if questions[number].alike else judged.pairs
+        number = _pair_of(judged, best, i)
+        pairs = judged.plain if judged.questions[number].alike else judged.pairs
         way = slice(None, None, 1 if best < i else -1)
         paid[names[i]] = np.asarray(pairs.values[number][way]), np.asarray(pairs.weights[number])
     by, groups = judged.bound.by, judged.groups
     return slices(by, names[best], paid, groups, confidence=judged.confidence)
-
-
-def _told(pairs: Sequence[PairComparison], names: Sequence[str]) -> np.ndarray:
-    """``[k, k]``, whether report ``i`` is told from report ``j`` as a better one."""
-    better = np.zeros((len(names), len(names)), bool)
-    for pair in pairs:
-        better[names.index(pair.better), names.index(pair.worse)] = pair.told
-    return better
 
 
 def _accuracies(judged: _Judged) -> list[dict[str, Any]]:
@@ -818,7 +679,7 @@ def _accuracies(judged: _Judged) -> list[dict[str, Any]]:
     part = labels[:, rows]
     right = np.where(part < 0, np.nan, part == gold[rows])
     weights = None if judged.bound.weights is None else judged.bound.weights[rows]
-    first, second = np.triu_indices(len(labels), 1)
+    first, second = contrasts.pairs_of(len(labels)).T
     readings = [] if judged.expected is None else [judged.expected]
     for kind, values in joined.contrasts.items():
         reading, known = np.zeros(len(labels)), np.nan_to_num(values)
@@ -851,10 +712,9 @@ def _ranked(
         interval = _with(interval, 1.0, not ranked.better[best, i])
         interval = _with(interval, 0.0, True) if ranked.noise[i] else interval
     if judged.left is not None and ratio is not None:
-        first, second = np.triu_indices(len(ranked.values), 1)
-        number = (first == min(best, i)) & (second == max(best, i))
-        one, two = judged.left.means[:, np.argmax(number)].T
-        shares = np.ones(len(one)) if i == best else one / two if i < best else two / one
+        means = judged.left.means[:, 0 if i == best else _pair_of(judged, best, i)]
+        one, two = means.T if i < best else means.T[::-1]
+        shares = np.ones(len(one)) if i == best else one / two
     return RankedReport(
         name=published.name,
         keeps=ratio,
@@ -864,7 +724,7 @@ def _ranked(
         noise_p_value=float(judged.told_noise[i]),
         inside_noise=bool(ranked.noise[i]),
         published=published,
-        keeps_features_error=half_width(shares, judged.confidence),
+        keeps_features_error=approximation.half_width(shares, judged.confidence),
     )
 
 
@@ -881,23 +741,21 @@ def _share(found: Retention, i: int) -> tuple[float | None, tuple[float, float] 
     return float(found.ratio[i]), (float(found.lower[i]), float(found.upper[i]))
 
 
-def _pair(
-    judged: _Judged, verdicts: _Verdicts, question: _Question, number: int, i: int, j: int
-) -> PairComparison:
-    names, d, left = list(judged.bound.reports), len(judged.bound.classes), judged.left
-    ranked, confidence = verdicts.ranked, judged.confidence
-    p_value, needed = float(verdicts.p_values[number]), float(verdicts.needed[number])
+def _pair(judged: _Judged, verdicts: _Verdicts, p: int) -> PairComparison:
+    """What is said of the pair of a number."""
+    i, j = contrasts.pairs_of(len(judged.names))[p]
+    d, left, ranked = len(judged.bound.classes), judged.left, verdicts.ranked
+    question, way = judged.questions[p], -1 if verdicts.z[p] < 0 else 1
+    p_value, needed = float(verdicts.p_values[p]), float(verdicts.needed[p])
     separated = bool(ranked.better[i, j] or ranked.better[j, i])
-    turned = bool(verdicts.z[number] < 0)
-    way = slice(None, None, -1 if turned else 1)
-    better, worse = (names[i], names[j])[way]
-    one, two = judged.pairs.means[number][way]
-    ratio, interval = _share(verdicts.backward if turned else verdicts.forward, number)
+    better, worse = (judged.names[i], judged.names[j])[::way]
+    one, two = verdicts.means[p]
+    ratio, interval = _share(verdicts.kept, p)
     if interval is not None:
-        interval = _with(interval, 1.0, p_value > 1 - confidence)
+        interval = _with(interval, 1.0, p_value > 1 - judged.confidence)
     ratios = logs = None
     if left is not None and ratio is not None:
-        first, second = left.means[:, number, way].T
+        first, second = left.means[:, p, ::way].T
         ratios, logs = second / first, _log_ratio(first, second, d)
     return PairComparison(
         better=better,
@@ -908,86 +766,75 @@ def _pair(
         p_value=p_value,
         adjusted_p_value=float(ranked.p_values[i, j]),
         separated=separated,
-        seen=float(judged.pairs.seen[number]),
-        num_records=_number(judged.pairs.weights[number].sum()),
+        seen=float(judged.pairs.seen[p]),
+        num_records=_number(judged.pairs.weights[p].sum()),
         records_needed=None if separated or not isfinite(needed) else needed,
-        retention_features_error=half_width(ratios, confidence),
-        log_ratio_features_error=half_width(logs, confidence),
-        doubts=_doubts(judged, question, number, turned, separated),
-        readings=_readings(judged, number, turned),
-        strata=tuple(_kept_in(stratum, turned) for stratum in question.strata),
+        retention_features_error=approximation.half_width(ratios, judged.confidence),
+        log_ratio_features_error=approximation.half_width(logs, judged.confidence),
+        doubts=tuple(_doubts(judged, p, way, separated)),
+        readings=tuple(_readings(judged, p, way)),
+        strata=tuple(_kept_in(stratum, way) for stratum in question.strata),
         disagreement_p_value=question.p_value,
         alike=question.alike,
-        **_overturn(judged, number, confidence, separated),
+        **(_overturn(judged, p) if separated else {}),
     )
 
 
-def _doubts(
-    judged: _Judged, question: _Question, number: int, turned: bool, separated: bool
-) -> tuple[str, ...]:
+def _doubts(judged: _Judged, p: int, way: int, separated: bool) -> Iterator[str]:
     """What could have turned the order of a pair, or keeps it from being told."""
-    joined, quantile = judged.joined, normal_quantile(judged.confidence)
-    found, agree = [], False
-    if joined is not None and (separated or joined.against[number]):
+    joined, quantile, agree = judged.joined, normal_quantile(judged.confidence), False
+    if joined is not None and (separated or joined.against[p]):
         z = {
-            kind: (-1 if turned else 1) * values[number] / max(joined.errors[kind][number], 1e-12)
+            kind: way * values[p] / max(joined.errors[kind][p], 1e-12)
             for kind, values in joined.contrasts.items()
         }
         agree = any(z[kind] > quantile for kind in z if kind != OBSERVATIONS)
-        if against := joined.against[number]:
-            found.append(f"{against[0]} against {against[1]}")
+        if against := joined.against[p]:
+            yield f"{against[0]} against {against[1]}"
         elif not isfinite(z.get(OBSERVATIONS, 0.0)) and not z.get(GOLD, -1.0) > 0:
-            found.append("other reports alone")
-    if separated and question.flattered and not agree:
-        found.append("shared errors")
-    return tuple(found)
+            yield "other reports alone"
+    if separated and judged.questions[p].flattered and not agree:
+        yield "shared errors"
 
 
-def _readings(judged: _Judged, number: int, turned: bool) -> tuple[PairReading, ...]:
+def _readings(judged: _Judged, p: int, way: int) -> Iterator[PairReading]:
     """What each kind of evidence says of a pair, by ``D`` and its error."""
-    joined, confidence = judged.joined, judged.confidence
+    joined, quantile = judged.joined, normal_quantile(judged.confidence)
     if joined is None:
-        return ()
-    found, quantile = [], normal_quantile(confidence)
+        return
     for kind, values in joined.contrasts.items():
-        contrast = values[number] * (-1 if turned else 1)
-        error, wide = joined.errors[kind][number], joined.wide[kind][number]
+        contrast = values[p] * way
+        error, wide = joined.errors[kind][p], joined.wide[kind][p]
         if not isfinite(contrast):
-            found.append(PairReading(kind, None, None, 1.0))
+            yield PairReading(kind, None, None, 1.0)
             continue
         low, middle, high = (
             (1 - part / 2) / (1 + part / 2) if part > -2 else float("inf")
             for part in (contrast + quantile * wide, contrast, contrast - quantile * wide)
         )
-        z = abs(contrast) / max(error, 1e-12)
-        needed, rows = None, (judged.rows or {}).get(kind)
-        if rows is not None and 0 < z < quantile:
-            needed = float(rows[number] * ((quantile + normal_quantile(0.6)) / z) ** 2)
+        z, needed = abs(contrast) / max(error, 1e-12), None
+        if kind in (GOLD, CHECKED) and 0 < z < quantile:
+            rows = (judged.kinds[kind].weights[p] > 0).sum()
+            needed = float(rows * ((quantile + normal_quantile(0.6)) / z) ** 2)
         bounded = (float(low), float(high)) if isfinite(high) else None
-        p_value = float(2 * NormalDist().cdf(-z))
-        found.append(PairReading(kind, float(middle), bounded, p_value, needed))
-    return tuple(found)
+        yield PairReading(kind, float(middle), bounded, float(2 * NormalDist().cdf(-z)), needed)
 
 
-def _kept_in(stratum: Any, turned: bool) -> StratumKeeps:
-    better, worse = stratum.means[:: -1 if turned else 1]
+def _kept_in(stratum: Any, way: int) -> StratumKeeps:
+    better, worse = stratum.means[::way]
     if better <= 0 or not isfinite(stratum.error):
         return StratumKeeps(stratum.share, None, None)
     return StratumKeeps(stratum.share, worse / better, stratum.error / better)
 
 
-def _overturn(judged: _Judged, number: int, confidence: float, separated: bool) -> dict[str, Any]:
+def _overturn(judged: _Judged, p: int) -> dict[str, Any]:
     """What would overturn the order of a pair that is separated."""
-    pairs = judged.pairs
-    if not separated or (pairs.gains is None and not judged.bound.numbers):
-        return {}
-    differences, w = pairs.differences[number], pairs.weights[number]
-    return {
-        "leaning": leaning(differences, w, normal_quantile(confidence)),
-        "breakdown_share": None
-        if pairs.gains is None
-        else breakdown_share(differences, pairs.gains[number], w),
-    }
+    pairs, quantile = judged.pairs, normal_quantile(judged.confidence)
+    differences, w = pairs.differences[p], pairs.weights[p]
+    found = {"leaning": assumptions.leaning(differences, w, quantile)}
+    if pairs.gains is None:
+        return found if judged.bound.numbers else {}
+    return found | {"breakdown_share": assumptions.breakdown_share(differences, pairs.gains[p], w)}
 
 
 def _log_ratio(one: Any, two: Any, d: int) -> Any:
@@ -995,155 +842,148 @@ def _log_ratio(one: Any, two: Any, d: int) -> Any:
     return 4 * (d - 1) * (one - two) / (one + two)
 
 
-def _capped(judged: _Judged) -> list[Finding]:
+# Findings -----------------------------------------------------------------------------------
+
+
+def _renamed(judged: _Judged) -> Iterator[Finding]:
+    """What is said of reports that are read with their classes renamed."""
+    bound, aligned = judged.bound, judged.aligned
+    reports = [
+        (name, labels if labels.ndim == 1 else most_likely(labels))
+        for name, labels in bound.reports.items()
+    ]
+    for report, names, near in zip(reports, aligned.names, aligned.nearest, strict=True):
+        if (names == np.arange(len(names))).all():
+            continue
+        if not bound.numbers:
+            yield relabelling(reports[near], (*report, names), bound.classes, bound.weights)
+            continue
+        (name, _), (other, _) = report, reports[near]
+        said = (
+            f"the larger {name!r} is, the smaller {other!r}: {name!r} is read the other way round"
+        )
+        yield Finding("relabelling", "warning", said, "check which of the two has its sign right")
+
+
+def _capped(judged: _Judged) -> Finding | None:
     """Random features whose error shows, although there are as many as there may be."""
     left = judged.left
     if left is None:
-        return []
-    errors = np.sqrt(jackknife(left.means[..., 0] - left.means[..., 1]))
-    paired = _paired_errors(judged.own or judged.pairs)  # with the error of the features in it
-    sampling = np.sqrt(np.maximum(paired**2 - errors**2, 0.0))
-    short = shortfall(left, sampling)
-    if short <= 1:
-        return []
-    return [
-        Finding(
-            "random features",
-            "note",
-            f"{_num_features(judged):,} random features stand for the kernel: to the difference of "
-            f"two reports they add an error of {short / 3:.1f} standard errors, which intervals "
-            "include",
-            "the order and its tests hold under these features as they are; for shares nearer to "
-            "the exact kernel's rank some of the records",
-            short / 3,
-            "ranking",
-        )
-    ]
+        return None
+    errors = np.sqrt(approximation.jackknife(left.means[..., 0] - left.means[..., 1]))
+    # The paired errors have the error of the features in them.
+    paired = _paired_errors(judged.kinds.get(OBSERVATIONS, judged.pairs))
+    short = approximation.shortfall(left, np.sqrt(np.maximum(paired**2 - errors**2, 0.0)))
+    said = (
+        f"{_num_features(judged):,} random features stand for the kernel: to the difference of two "
+        f"reports they add an error of {short / 3:.1f} standard errors, which intervals include"
+    )
+    advice = (
+        "the order and its tests hold under these features as they are; for shares nearer to the "
+        "exact kernel's rank some of the records"
+    )
+    found = Finding("random features", "note", said, advice, short / 3, "ranking")
+    return found if short > 1 else None
 
 
-def _few_groups(groups: Any) -> list[Finding]:
+def _few_groups(groups: Any) -> Finding | None:
     """Groups that are too few to tell a report from noise."""
     count = FEWEST_GROUPS if groups is None else len(np.unique(groups))
-    if count >= FEWEST_GROUPS:
-        return []
-    return [
-        Finding(
-            "few groups",
-            "warning",
-            f"fewer than {FEWEST_GROUPS} groups of records ({count}): whether a report is more "
-            "than noise is not judged",
-            f"collect records of {FEWEST_GROUPS} groups or more, or shorter blocks of time",
-            count,
-        )
-    ]
+    said = (
+        f"fewer than {FEWEST_GROUPS} groups of records ({count}): whether a report is more than "
+        "noise is not judged"
+    )
+    advice = f"collect records of {FEWEST_GROUPS} groups or more, or shorter blocks of time"
+    found = Finding("few groups", "warning", said, advice, count)
+    return found if count < FEWEST_GROUPS else None
 
 
-def _apart(pairs: Sequence[PairComparison]) -> list[Finding]:
+def _apart(pairs: Sequence[PairComparison]) -> Finding | None:
     """Pairs of reports that have no record in common."""
     found = [pair for pair in pairs if pair.num_records == 0]
-    if not found:
-        return []
     names = ", ".join(f"{pair.better} and {pair.worse}" for pair in found[:3])
-    return [
-        Finding(
-            "nothing in common",
-            "warning",
-            f"{len(found)} of {len(pairs)} pairs label no record in common ({names}"
-            f"{', ...' if len(found) > 3 else ''})",
-            "nothing tells which of two such reports is better: have both label some records",
-            len(found),
-            "ranking",
-        )
-    ]
+    names += ", ..." if len(found) > 3 else ""
+    said = f"{len(found)} of {len(pairs)} pairs label no record in common ({names})"
+    advice = "nothing tells which of two such reports is better: have both label some records"
+    told = Finding("nothing in common", "warning", said, advice, len(found), "ranking")
+    return told if found else None
 
 
-def _dependent(pairs: Sequence[PairComparison]) -> list[Finding]:
+def _dependent(pairs: Sequence[PairComparison]) -> Finding | None:
     """Pairs whose errors depend on the observations, the clearest of them in full."""
     found = sorted((pair for pair in pairs if pair.alike), key=attrgetter("disagreement_p_value"))
     if not found:
-        return []
+        return None
     pair, *others = found
     kept = ", ".join(display.share(one.keeps) for one in pair.strata)
     also = f" (and {len(others)} more pair{'s' * (len(others) != 1)})" if others else ""
-    return [
-        Finding(
-            "shared errors",
-            "warning",
-            f"errors of {pair.better} and {pair.worse}{also} depend on the observations (p "
-            f"{_p_value(pair.disagreement_p_value)}): {pair.worse} keeps {kept} of {pair.better}, "
-            "from the quarter of the records where the observations are least sure to the surest",
-            "between these reports every record weighs alike, and an order that payoffs tell too "
-            "is in doubt: have somebody label some records where they differ",
-            len(found) / len(pairs),
-            "ranking",
-        )
-    ]
+    said = (
+        f"errors of {pair.better} and {pair.worse}{also} depend on the observations (p "
+        f"{_p_value(pair.disagreement_p_value)}): {pair.worse} keeps {kept} of {pair.better}, from "
+        "the quarter of the records where the observations are least sure to the surest"
+    )
+    advice = (
+        "between these reports every record weighs alike, and an order that payoffs tell too is in "
+        "doubt: have somebody label some records where they differ"
+    )
+    return Finding("shared errors", "warning", said, advice, len(found) / len(pairs), "ranking")
 
 
-def _places(judged: _Judged, pairs: Sequence[PairComparison]) -> list[Finding]:
+def _places(judged: _Judged, pairs: Sequence[PairComparison]) -> Finding | None:
     """Pairs that change places where records weigh alike, not classes, or the other way round."""
     if judged.otherwise is None:
-        return []
-    other, names = judged.otherwise, list(judged.bound.reports)
-    signed = jax.vmap(sign_test, (0, 0, None))(other.differences, other.weights, judged.groups)
-    z, p_values = np.asarray(signed[0]), holm(np.asarray(signed[1]).tolist())
+        return None
+    names, chosen = judged.names, contrasts.pairs_of(len(judged.names))
+    z, p_values = _signed(judged.otherwise, judged.groups)
     values = np.zeros((len(names),) * 2)
-    values[np.triu_indices(len(names), 1)] = -np.subtract(*other.means.T)
-    order = np.argsort((values - values.T).sum(axis=1), kind="stable")
+    values[tuple(chosen.T)] = np.subtract(*judged.otherwise.means.T)
+    order = np.argsort((values.T - values).sum(axis=1), kind="stable")
     told = {(pair.better, pair.worse) for pair in pairs if pair.separated}
     turned = [
-        (p, names[i], names[j]) if way > 0 else (p, names[j], names[i])
-        for p, way, i, j in zip(p_values, z, *np.triu_indices(len(names), 1), strict=True)
+        (p, names[i], names[j])
+        for p, way, pair in zip(holm(p_values.tolist()), z, chosen, strict=True)
+        for i, j in [pair if way > 0 else pair[::-1]]
+        if p <= 1 - judged.confidence and (names[j], names[i]) in told
     ]
-    turned = [one for one in turned if one[0] <= 1 - judged.confidence and one[:0:-1] in told]
     if not turned:
-        return []
+        return None
     p, better, worse = min(turned)
     other = RECORDS if judged.weigh == CLASSES else CLASSES
     also = f" (and {len(turned) - 1} more pairs)" if len(turned) > 1 else ""
-    return [
-        Finding(
-            "weights",
-            "warning",
-            f"{better} and {worse}{also} change places where {other} weigh alike, not "
-            f"{judged.weigh} (p {_p_value(p)}): then the order is "
-            f"{', '.join(names[i] for i in order)}",
-            "say which counts: where records weigh alike the order is that of the shares of right "
-            f"labels, where classes do rare ones count as much (weigh={other!r}, --weigh {other})",
-            len(turned) / len(pairs),
-            "ranking",
-        )
-    ]
+    said = (
+        f"{better} and {worse}{also} change places where {other} weigh alike, not {judged.weigh} "
+        f"(p {_p_value(p)}): then the order is {', '.join(names[i] for i in order)}"
+    )
+    advice = (
+        "say which counts: where records weigh alike the order is that of the shares of right "
+        f"labels, where classes do rare ones count as much (weigh={other!r}, --weigh {other})"
+    )
+    return Finding("weights", "warning", said, advice, len(turned) / len(pairs), "ranking")
 
 
 def _p_value(value: float | None) -> str:
     return "<.001" if value is not None and value < 0.001 else f"= {value:.2g}"
 
 
-def _visibility(seen: float, d: int, reports: Sequence[RankedReport]) -> list[Finding]:
+def _hidden(seen: float, d: int) -> Finding | None:
     """What the data do not see, in words."""
-    found = []
-    if d and seen < 0.7 * (d - 1):
-        found.append(
-            Finding(
-                "visible differences",
-                "note",
-                f"{d} classes differ in {d - 1} independent way{'s' * (d != 2)}, of which the data "
-                f"see {max(seen, 0):.1f}",
-                "shares are of what can be seen: observe something that tells more classes apart",
-                seen,
-                "ranking",
-            )
-        )
-    if all(report.keeps is None for report in reports):
-        found.append(
-            Finding(
-                "not estimable",
-                "warning",
-                "what reports keep of one another cannot be estimated: the better one of a pair is "
-                f"paid less than {ESTIMABLE:g} standard errors more than noise",
-                "collect more records, or observations that depend more on the truth",
-                concerns="ranking",
-            )
-        )
-    return found
+    if not d or seen >= 0.7 * (d - 1):
+        return None
+    said = (
+        f"{d} classes differ in {d - 1} independent way{'s' * (d != 2)}, of which the data see "
+        f"{max(seen, 0):.1f}"
+    )
+    advice = "shares are of what can be seen: observe something that tells more classes apart"
+    return Finding("visible differences", "note", said, advice, seen, "ranking")
+
+
+def _not_estimable(reports: Sequence[RankedReport]) -> Finding | None:
+    """That no report's share can be said."""
+    if any(report.keeps is not None for report in reports):
+        return None
+    said = (
+        "what reports keep of one another cannot be estimated: the better one of a pair is paid "
+        f"less than {ESTIMABLE:g} standard errors more than noise"
+    )
+    advice = "collect more records, or observations that depend more on the truth"
+    return Finding("not estimable", "warning", said, advice, concerns="ranking")
