@@ -39,18 +39,9 @@ from jgram.contrasts import Payoffs
 from jgram.observed import Observed, block
 
 __all__ = [
-    "Disagreement",
-    "Stratum",
-    "breakdown_share",
-    "disagreement_test",
-    "instruments",
-    "leaning",
-    "of_observations",
-    "record_weighted",
-    "standing",
-    "strata",
-    "turning",
-]
+    "Disagreement", "Stratum", "breakdown_share", "disagreement_test", "instruments", "leaning",
+    "of_observations", "record_weighted", "standing", "strata", "turning",
+]  # fmt: skip
 
 STRATA = 4
 LANDMARKS = 256  # records that eigenvectors of the kernel are extended from
@@ -294,7 +285,6 @@ def leaning(
 
     Args:
         differences: Of the payoffs of two reports ``[n]``.
-        weights: Frequencies.
         quantile: Critical value.
 
     Example:
@@ -327,7 +317,6 @@ def breakdown_share(
         differences: Payoffs of the first report less those of the second ``[n]``.
         gains: What the first report would be paid more at each record
             (:attr:`jgram.contrasts.Payoffs.gains`).
-        weights: Frequencies.
 
     Returns:
         The share; ``None`` where no rewriting overturns it.

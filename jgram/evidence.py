@@ -30,7 +30,7 @@ other where their intervals of ``D``, of the other reports with ``B``, are disjo
 is shared that should not be, and nothing here says by whom.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -38,40 +38,21 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+import jgram.contrasts as contrasts
 from jgram.annotators.posterior import fit, majority
 from jgram.arrays import Bool, Float, Int, Num, float64, labelled
 from jgram.comparisons import ESTIMABLE, mean_covariance
-from jgram.contrasts import (
-    Payoffs,
-    one_pair,
-    pairs_of,
-    payoffs,
-    records_of,
-    sampled_covariance,
-    stacked,
-)
+from jgram.contrasts import Payoffs, one_pair, pairs_of, payoffs, records_of, stacked
 from jgram.counted import representatives
 from jgram.kernels import Delta, Linear
 from jgram.observed import Features, Observed, observe
 from jgram.uncertainty import padded_groups, padded_length
 
 __all__ = [
-    "BETWEEN",
-    "CHECKED",
-    "FEWEST_REPORTS",
-    "GOLD",
-    "OBSERVATIONS",
-    "OTHERS",
-    "Joined",
-    "by_checks",
-    "by_gold",
-    "by_others",
-    "copies",
-    "expected_accuracies",
-    "join",
-    "rows_to_check",
-    "with_boldness",
-]
+    "BETWEEN", "CHECKED", "FEWEST_REPORTS", "GOLD", "OBSERVATIONS", "OTHERS", "Joined", "by_checks",
+    "by_gold", "by_others", "copies", "expected_accuracies", "join", "observed_gold",
+    "rows_to_check", "with_boldness",
+]  # fmt: skip
 
 OBSERVATIONS, OTHERS, GOLD = "observations", "other reports", "gold"
 CHECKED = "checked records"
@@ -113,9 +94,6 @@ def by_others(
 
     Args:
         labels: Three reports or more, negative where missing, or numbers ``[k, n, 2]``.
-        num_classes: ``d``.
-        weights: Frequencies ``[n]``.
-        groups: Group of each record.
 
     Returns:
         Payoffs of the pairs, in the order of ``np.triu_indices(k, 1)``, and the posteriors of the
@@ -148,43 +126,36 @@ def by_others(
     padding = padded_length(len(folded)) - len(folded)
     padded = np.pad(kept, [(0, 0), (0, padding)], constant_values=-1)
     same, chosen = copies(labels, w), pairs_of(k)
+    left = [*(same[pair].any(axis=0) for pair in chosen), *same]
     with float64():
-        said = _channels(
-            jnp.asarray(padded), jnp.asarray(np.pad(folded, (0, padding))), num_classes
-        )
-        without = [
-            np.asarray(_without(said, left))[: len(folded)]
-            for left in [*(same[pair].any(axis=0) for pair in chosen), *same]
-        ]
-    found = stacked(
-        [
-            _paid(_numbers(y), kept[pair], folded, groups, num_classes)
-            for y, pair in zip(without, chosen, strict=False)
-        ]
-    )
-    found = records_of(_not_observed(found), lambda part: part[..., place])
+        counts = jnp.asarray(np.pad(folded, (0, padding)))
+        said = _channels(jnp.asarray(padded), counts, num_classes)
+        without = [np.asarray(_without(said, some))[: len(folded)] for some in left]
+    seen = map(_numbers, without[: len(chosen)])
+    found = _each_paid(seen, kept, [folded] * len(chosen), groups, num_classes)
+    found = records_of(found, lambda part: part[..., place])
     both = (labels[chosen] >= 0).all(axis=1)
     alone = np.stack(without[len(chosen) :])[:, place]
     return found._replace(weights=np.where(both, w, 0.0)), alone
 
 
-def _not_observed(paid: Payoffs) -> Payoffs:
-    """Payoffs without what is asked of observations alone."""
-    return paid._replace(sureness=None, gains=None)
-
-
-def _paid(observed: Any, reports: np.ndarray, weights: np.ndarray, groups: Any, d: Any) -> Any:
-    """Payoffs of reports on the host, padded to few distinct shapes."""
-    size = observed.size
-    padding = padded_length(size) - size
-    groups = None if groups is None else padded_groups(groups, padding)
-    more = [(0, padding) if axis == 1 else (0, 0) for axis in range(reports.ndim)]
-    with float64():
-        reports = np.pad(reports, more, constant_values=-1 if reports.ndim == 2 else 0)
-        weights = np.pad(weights, (0, padding))
-        found = payoffs(observed.padded(padding), reports, num_classes=d, weights=weights,
-                        groups=groups)  # fmt: skip
-    return records_of(jax.device_get(found), lambda part: part[..., :size])
+def _each_paid(
+    seen: Iterable[Observed], reports: np.ndarray, weights: Iterable[Any], groups: Any, d: Any
+) -> Payoffs:
+    """Payoffs of every pair through observations of its own, padded to few distinct shapes, on the
+    host, and without what is asked of others."""
+    found, absent = [], -1 if reports.ndim == 2 else 0
+    for observed, pair, w in zip(seen, pairs_of(len(reports)), weights, strict=True):
+        size = observed.size
+        padding = padded_length(size) - size
+        near = None if groups is None else padded_groups(groups, padding)
+        more = [(0, 0), (0, padding)] + [(0, 0)] * (reports.ndim - 2)
+        with float64():
+            two = np.pad(reports[pair], more, constant_values=absent)
+            about = {"num_classes": d, "weights": np.pad(w, (0, padding)), "groups": near}
+            paid = jax.device_get(payoffs(observed.padded(padding), two, **about))
+        found.append(records_of(paid, lambda part, size=size: part[..., :size]))
+    return stacked(found)._replace(sureness=None, gains=None)
 
 
 def expected_accuracies(
@@ -195,7 +166,6 @@ def expected_accuracies(
     Args:
         labels: Reports, negative where missing.
         posteriors: From :func:`by_others`.
-        weights: Frequencies ``[n]``.
 
     Example:
         >>> labels, sure = np.array([[0, 1, -1]]), np.array([[[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]]])
@@ -224,14 +194,10 @@ def _by_other_numbers(
         count = present[~left].sum(axis=0)
         return (values[~left].sum(axis=0) / np.maximum(count, 1))[:, None], count > 0
 
-    found = []
-    for pair in pairs_of(len(z)):
-        y, seen = mean(same[pair].any(axis=0))
-        observed = _numbers(y)
-        found.append(_paid(observed, z[pair], weights * seen, groups, None))
-    pairs = _not_observed(stacked(found))._replace(by_records=None)
+    y, seen = zip(*(mean(same[pair].any(axis=0)) for pair in pairs_of(len(z))), strict=True)
+    pairs = _each_paid(map(_numbers, y), z, [weights * one for one in seen], groups, None)
     alone = [np.column_stack([np.ones(z.shape[1]), mean(one)[0]]) for one in same]
-    return with_boldness(pairs, z, groups), np.stack(alone)
+    return with_boldness(pairs._replace(by_records=None), z, groups), np.stack(alone)
 
 
 def _numbers(y: np.ndarray) -> Features:
@@ -271,7 +237,7 @@ def with_boldness(pairs: Payoffs, soft: Float[np.ndarray, "k n d"], groups: Any 
     change = np.stack([away[first], away[second]], axis=1) * pairs.means[:, :, None] / 2
 
     def covariance(values: Any) -> np.ndarray:
-        return sampled_covariance(values, pairs.means, pairs.weights, groups)
+        return contrasts.sampled_covariance(values, pairs.means, pairs.weights, groups)
 
     values: Any = pairs.values - change
     differences = pairs.differences - change[:, 0] + change[:, 1]
@@ -312,9 +278,6 @@ def by_gold(
     Args:
         labels: Reports, negative where missing, or soft ones or numbers ``[k, n, d]``.
         gold: Right labels ``[n]``, negative where nobody looked, or right numbers ``[n, 2]``.
-        num_classes: ``d``.
-        weights: Frequencies ``[n]``.
-        groups: Group of each record.
 
     Returns:
         Payoffs of the pairs, 0 with weight 0 where there is no gold.
@@ -326,15 +289,12 @@ def by_gold(
         >>> int((found.weights > 0).sum()), bool(found.means[0, 0] > found.means[0, 1])
         (30, True)
     """
-    rows = np.flatnonzero(labelled(gold))
+    rows, count = np.flatnonzero(labelled(gold)), len(labels) * (len(labels) - 1) // 2
     w = np.ones(len(gold)) if weights is None else np.asarray(weights, float)
     near = None if groups is None else np.unique(groups[rows], return_inverse=True)[1]
     with float64():
         observed = observed_gold(gold[rows], num_classes)
-    part = stacked(
-        [_paid(observed, labels[pair][:, rows], w[rows], near, num_classes)
-         for pair in pairs_of(len(labels))]
-    )  # fmt: skip
+    part = _each_paid([observed] * count, labels[:, rows], [w[rows]] * count, near, num_classes)
     if labels.ndim > 2:
         part = with_boldness(part, labels[:, rows], near)
 
@@ -343,7 +303,7 @@ def by_gold(
         full[..., rows] = values
         return full
 
-    return records_of(_not_observed(part), whole)
+    return records_of(part, whole)
 
 
 def rows_to_check(
@@ -392,9 +352,6 @@ def by_checks(
         labels: Reports, negative where missing.
         right: Right labels ``[n]`` of :func:`rows_to_check`, negative where nobody looked.
         between: Numbers of the reports in question.
-        num_classes: ``d``.
-        weights: Frequencies ``[n]``.
-        groups: Group of each record.
 
     Returns:
         Payoffs of all pairs, nothing for those that are not in question.
@@ -454,7 +411,6 @@ def join(
     Args:
         kinds: Payoffs of the same pairs of the same records by kind, the leading kind first.
         quantile: Standard errors of an interval of ``D``.
-        groups: Group of each record.
 
     Returns:
         :class:`Joined`.
@@ -465,20 +421,16 @@ def join(
         blind = (seen[0] < LEAST_SEEN * seen[1]) & np.isfinite(read[OBSERVATIONS][0])
         found, error = read[OTHERS]
         read[OTHERS] = np.where(blind, np.nan, found), np.where(blind, np.nan, error)
-    contrasts = {kind: found for kind, (found, _) in read.items()}
+    told = {kind: found for kind, (found, _) in read.items()}
     errors = {kind: error for kind, (_, error) in read.items()}
     first, several = next(iter(kinds.values())), len(kinds) > 1
     between = {OTHERS: BETWEEN if several else 0.0}
     if OBSERVATIONS in kinds and OTHERS in kinds:
         between[OBSERVATIONS] = _excess(read[OBSERVATIONS], read[OTHERS])
     scaled = {kind: _scaled(paid, *read[kind]) for kind, paid in kinds.items()}
-    precision = np.stack(
-        [
-            1 / np.maximum(error**2 + between.get(kind, 0.0) ** 2, 1e-12)
-            for kind, (_, error) in scaled.items()
-        ]
-    )
-    speaks = np.isfinite([*contrasts.values()])
+    square = [error**2 + between.get(kind, 0.0) ** 2 for kind, (_, error) in scaled.items()]
+    precision = 1 / np.maximum(square, 1e-12)
+    speaks = np.isfinite([*told.values()])
     precision *= speaks | ~speaks.any(axis=0)
     shares = dict(zip(kinds, precision / precision.sum(axis=0), strict=True))
     both = several & (speaks.sum(axis=0) > 1)
@@ -486,8 +438,8 @@ def join(
     wide = errors | {OTHERS: np.hypot(errors.get(OTHERS, 0.0), between[OTHERS])}
     joined, against = [], []
     for p in range(len(beyond)):
-        speak = [kind for kind in kinds if np.isfinite(contrasts[kind][p])]
-        apart = _contradiction(speak, contrasts, wide, p, quantile)
+        speak = [kind for kind in kinds if np.isfinite(told[kind][p])]
+        apart = _contradiction(speak, told, wide, p, quantile)
         settled = apart is not None and CHECKED in speak
         against.append(None if settled else apart)
         parts = [
@@ -499,7 +451,7 @@ def join(
     pairs = stacked(joined)
     more = beyond[:, None, None] ** 2 * np.array([[1.0, -1.0], [-1.0, 1.0]]) / 4
     pairs = pairs._replace(covariance=pairs.covariance + more)
-    return Joined(pairs, beyond, contrasts, errors, wide, tuple(against))
+    return Joined(pairs, beyond, told, errors, wide, tuple(against))
 
 
 def _scaled(paid: Payoffs, contrast: np.ndarray, error: np.ndarray) -> tuple[Any, Any]:
@@ -524,12 +476,11 @@ def _excess(observed: tuple[Any, Any], others: tuple[Any, Any]) -> float:
 
 
 def _contradiction(
-    kinds: Sequence[str], contrasts: Any, errors: Any, p: int, quantile: float
+    kinds: Sequence[str], told: Any, errors: Any, p: int, quantile: float
 ) -> tuple[str, str] | None:
     """Two kinds whose intervals are furthest apart, if any are."""
     gaps = {
-        (one, two): abs(contrasts[one][p] - contrasts[two][p])
-        - quantile * (errors[one][p] + errors[two][p])
+        (one, two): abs(told[one][p] - told[two][p]) - quantile * (errors[one][p] + errors[two][p])
         for i, one in enumerate(kinds)
         for two in kinds[i + 1 :]
     }

@@ -35,22 +35,15 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
+import jgram.binding as binding
 import jgram.display as display
 from jgram.arrays import float64
 from jgram.audit import audit, audit_sample
-from jgram.binding import (
-    AS_GIVEN,
-    Intake,
-    bind_observations,
-    input_finding,
-    kind_of_reports,
-    label_findings,
-    leak_finding,
-)
+from jgram.binding import AS_GIVEN, Intake, kind_of_reports
 from jgram.counted import representatives
 from jgram.data import check_aligned, drop_missing, encode_reports, find_leaks
 from jgram.data.columns import Column, read, read_table, take
@@ -319,7 +312,7 @@ def label_issues(
     Reference: Lepski, *On a problem of adaptive estimation in Gaussian white noise*, 1991.
     """
     bound = _bind(name, x_hat, y, kernel, columns, replace(intake, **options))
-    found = _judge_numbers(bound) if bound.amounts else _judge(bound)
+    found = _judge_numbers(bound) if bound.numbers else _judge(bound)
     order = np.lexsort((found.margin, -found.wrong))
     if checked:
         known = _read_checks(checked, bound)
@@ -341,7 +334,8 @@ def _judge(bound: "_Bound") -> LabelIssues:
     rate = (sure * informative + everywhere) / 2
     rows, others = np.arange(len(labels)), predicted.copy()
     others[rows, labels] = -1.0
-    return bound.issues(
+    return LabelIssues(
+        **bound.about,
         wrong=_probability_wrong(predicted, labels, rate, counts),
         margin=predicted[rows, labels] - others.max(axis=1),
         suggested=others.argmax(axis=1).astype(np.int32),
@@ -354,9 +348,9 @@ def _judge(bound: "_Bound") -> LabelIssues:
 
 def _judge_numbers(bound: "_Bound") -> LabelIssues:
     """:func:`_judge` of a report of numbers, whose classes are the numbers that occur."""
-    n, labels = len(bound.labels), bound.labels
-    values = np.array(bound.classes, float)[labels]
-    u = normal_scores(Column(bound.name, values, np.ones(n, bool), rows=bound.rows))
+    n, labels, about = len(bound.labels), bound.labels, bound.about
+    values = np.array(about["classes"], float)[labels]
+    u = normal_scores(Column(about["name"], values, np.ones(n, bool), rows=bound.rows))
     u = (u - u.mean()) / u.std()
     levels = u[np.unique(labels, return_index=True)[1]]
     with float64():
@@ -368,7 +362,8 @@ def _judge_numbers(bound: "_Bound") -> LabelIssues:
         "within the spread of right numbers are not seen"
     )
     suggested = np.searchsorted((levels[1:] + levels[:-1]) / 2, predicted)
-    return bound.issues(
+    return LabelIssues(
+        **bound.about,
         wrong=wrong,
         margin=-away,
         suggested=suggested.astype(np.int32),
@@ -418,32 +413,22 @@ def _far_off(u: np.ndarray, predicted: np.ndarray) -> tuple[np.ndarray, float]:
     return wrong, spread
 
 
-@dataclass(frozen=True)
-class _Bound:
-    """Labels and observations of the records that are judged, and the rows they come from."""
+class _Bound(NamedTuple):
+    """Labels and observations of the records that are judged."""
 
-    name: str
     labels: np.ndarray  # codes of the classes that occur
-    classes: tuple[Any, ...]
-    declared: tuple[Any, ...]
     observed: Observed
     columns: np.ndarray | None
-    description: str
-    findings: tuple[Finding, ...]
-    rows: np.ndarray
-    size: int
-    amounts: bool
-    counts: np.ndarray
-    counted: bool
+    rows: np.ndarray  # of the input
+    size: int  # of the input
+    declared: tuple[Any, ...]
+    counts: np.ndarray  # records that each stands for
+    about: dict[str, Any]  # fields of the result
 
-    def issues(self, **found: Any) -> LabelIssues:
-        """The result with what was found of the records."""
-        return LabelIssues(
-            name=self.name, order=self.rows, labels=self.labels.astype(np.int32), interval=None,
-            num_checked=0, classes=self.classes, observations=self.description,
-            findings=self.findings, report_kind="numbers" if self.amounts else "categories",
-            counts=tuple(self.counts.tolist()) if self.counted else None, **found,
-        )  # fmt: skip
+    @property
+    def numbers(self) -> bool:
+        """Whether the report is one of numbers."""
+        return self.about["report_kind"] == "numbers"
 
 
 def _bind(name: str, x_hat: Any, y: Any, kernel: Any, columns: Any, intake: Intake) -> _Bound:
@@ -461,7 +446,7 @@ def _bind(name: str, x_hat: Any, y: Any, kernel: Any, columns: Any, intake: Inta
         given, rows = drop_missing({name: x_hat, "y": y})
         x_hat, y = given[name], given["y"]
     encoded, amounts = _encoded(read(x_hat, name), intake)
-    codes, noted = encoded.codes[name], label_findings(encoded)
+    codes, noted = encoded.codes[name], binding.label_findings(encoded)
     labelled = np.flatnonzero(codes >= 0)
     if len(labelled) < n:
         lacking = f"a label of {name!r}" if intake.missing == "keep" else "a value"
@@ -481,20 +466,23 @@ def _bind(name: str, x_hat: Any, y: Any, kernel: Any, columns: Any, intake: Inta
     else:
         y = take(read_table(y, "y"), labelled)
         compared = codes.astype(float) if amounts else codes
-        noted += [leak_finding(*leak) for leak in find_leaks({name: compared}, y)]
+        noted += [binding.leak_finding(*leak) for leak in find_leaks({name: compared}, y)]
         records = float(counts.sum()) if counted else None
-        observed, points, description, warnings = bind_observations(
+        observed, points, description, warnings = binding.bind_observations(
             y, kernel, kinds=intake.kinds, scale=intake.scale, records=records
         )
-        noted += [input_finding(text) for text in warnings]
+        noted += [binding.input_finding(text) for text in warnings]
     points = points if columns is None else np.asarray(columns)[rows]
     points = None if points is None else np.asarray(points, np.float64)
     present, labels = np.unique(codes, return_inverse=True)
-    classes = tuple(encoded.classes[k] for k in present)
-    found = _Bound(
-        name, labels, classes, encoded.classes, observed, points, description, tuple(noted),
-        rows, n, amounts, counts, counted,
-    )  # fmt: skip
+    about = {
+        "name": name, "order": rows, "labels": labels.astype(np.int32), "interval": None,
+        "num_checked": 0, "classes": tuple(encoded.classes[k] for k in present),
+        "observations": description, "findings": tuple(noted),
+        "report_kind": "numbers" if amounts else "categories",
+        "counts": tuple(counts.tolist()) if counted else None,
+    }  # fmt: skip
+    found = _Bound(labels, observed, points, rows, n, encoded.classes, counts, about)
     _refuse_alone(found, rows if called is None else called[rows])
     return found
 
@@ -519,21 +507,22 @@ def _encoded(given: Column, intake: Intake) -> tuple[EncodedReports, bool]:
 
 def _refuse_alone(bound: _Bound, called: np.ndarray) -> None:
     """Say which class nothing can be compared with, of records by what they are called."""
-    report, first = bound.name, bound.classes[0]
-    if len(bound.classes) == 1 and bound.amounts:
+    report, classes = bound.about["name"], bound.about["classes"]
+    first = classes[0]
+    if len(classes) == 1 and bound.numbers:
         raise ValueError(f"{report}: expected numbers that differ, got {first:g} alone")
-    if len(bound.classes) == 1:
+    if len(classes) == 1:
         raise ValueError(
             f"{report}: expected labels of two classes or more, got {first!r} for every record, "
             "which no observation can speak against"
         )
     counts = np.bincount(bound.labels, bound.counts)
-    if not bound.amounts and (counts == 1).any():
+    if not bound.numbers and (counts == 1).any():
         alone = int(np.argmax(counts == 1))
         row = int(called[np.argmax(bound.labels == alone)])
         raise ValueError(
             f"{report}: expected two records or more of every class, got one of "
-            f"{bound.classes[alone]!r} (row {row}), which nothing can be compared with: leave it "
+            f"{classes[alone]!r} (row {row}), which nothing can be compared with: leave it "
             "out, or merge the class with another (merge='auto', --merge auto)"
         )
 
@@ -541,8 +530,9 @@ def _refuse_alone(bound: _Bound, called: np.ndarray) -> None:
 def _read_checks(checked: Mapping[Any, Any], bound: _Bound) -> dict[int, int]:
     """The right code by record; -1 where the right one was not said, or never reported."""
     place = {int(row): i for i, row in enumerate(bound.rows)}
-    codes, found = {name: code for code, name in enumerate(bound.classes)}, {}
-    declared, verdicts = bound.declared, not isinstance(bound.classes[0], bool | np.bool_)
+    classes, declared, found = bound.about["classes"], bound.declared, {}
+    codes = {name: code for code, name in enumerate(classes)}
+    verdicts = not isinstance(classes[0], bool | np.bool_)
     for row, right in checked.items():
         if not isinstance(row, int | np.integer) or not 0 <= row < bound.size:
             raise ValueError(f"checked: expected rows 0..{bound.size - 1}, got {row!r}")
@@ -553,7 +543,7 @@ def _read_checks(checked: Mapping[Any, Any], bound: _Bound) -> dict[int, int]:
         i = place[int(row)]
         if isinstance(right, bool | np.bool_) and verdicts:
             found[i] = int(bound.labels[i]) if right else -1
-        elif right in declared or (bound.amounts and isinstance(right, int | float)):
+        elif right in declared or (bound.numbers and isinstance(right, int | float)):
             found[i] = codes.get(right, -1)
         else:
             raise ValueError(
@@ -569,9 +559,9 @@ def _predict(bound: _Bound) -> tuple[np.ndarray, bool]:
     if bound.columns is not None or not isinstance(observed, Codes):
         return predict_left_out(observed, bound.columns, labels)
     if observed.num_features > EXACT:
-        return predict_left_out(observed, None, labels, counts if bound.counted else None)
+        return predict_left_out(observed, None, labels, counts if bound.about["counts"] else None)
     codes = np.asarray(observed.points)
-    kept = representatives([labels, codes], [len(bound.classes), observed.num_features])
+    kept = representatives([labels, codes], [int(labels.max()) + 1, observed.num_features])
     distinct = replace(observed, points=observed.points[kept.first])
     counts = np.bincount(kept.place, counts)
     found, informative = predict_left_out(distinct, None, labels[kept.first], counts)
