@@ -25,7 +25,7 @@ from pyarrow import parquet as pq
 import jgram
 from jgram import binding, load, schema
 from jgram.cli import main, read
-from jgram.cli.options import Engine, Input, Observed
+from jgram.cli.options import Asked
 from jgram.data import Reading, count_files, to_data
 
 ROOT, N = Path(__file__).parents[1], 900
@@ -402,8 +402,8 @@ def slowly(function, item):
 def test_records_put_in_order_of_time_keep_their_rows_blank_ones_counted(tmp_path):
     path = tmp_path / "days.csv"
     path.write_text("ann,x,day\na,1.5,3\n\nb,2.5,2\na,3.5,1\n")
-    observed = Observed(observation=["x"])
-    found = read.read_records(Input(file=path), observed, ["ann"], Engine(), print, order="day")
+    asked = Asked(file=path, observation=["x"])
+    found = read.read_records(asked, ["ann"], print, order="day")
     assert found.rows.tolist() == [3, 2, 0]
     assert found.columns["ann"].values.tolist() == ["a", "b", "a"]
     assert found.columns["x"].rows.tolist() == [5, 4, 2]

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from glob import glob
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 from typer import Argument
 
-from jgram.cli.options import Engine, Inference, Input, Observed, Output
+from jgram.cli.options import Asked, Output
 from jgram.cli.outputs import check_outputs, write_text
 from jgram.cli.show import Answer, emit, progress
 
@@ -23,23 +23,13 @@ _SAME = {"observations": "observation"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Own:
-    """What only a file of rules says."""
+class _Given(Asked):
+    """What a file of rules says."""
 
     reports: list[str]
     rules: list[str] = field(default_factory=list)
     gold: str | None = None
     strict: bool = False
-
-
-class _Given(NamedTuple):
-    """What a file of rules says."""
-
-    own: _Own
-    source: Input
-    observed: Observed
-    inference: Inference
-    engine: Engine
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,14 +91,13 @@ def run(source: Rules, kept: Kept, output: Told) -> int:
     given, junit = _read_rules(source.rules, source.file), output.junit
     written = {"--save-baseline": kept.save_baseline, "--junit": junit, "--plot": output.plot}
     written |= {"--html": output.html}
-    check_outputs({option: (path, ()) for option, path in written.items()}, [given.source.file])
+    check_outputs({option: (path, ()) for option, path in written.items()}, [given.file])
     with progress("checking", quiet=output.quiet) as bar:
         from jgram.check import check
 
         ranking, drift, gold, about = _judge(given, kept, bar)
         when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M")
-        own = given.own
-        found = check(own.rules, ranking, drift=drift, gold=gold, strict=own.strict, when=when)
+        found = check(given.rules, ranking, drift=drift, gold=gold, strict=given.strict, when=when)
     view, drawing = [*found.view(about)], None
     if junit is not None:
         write_text(junit, found.to_junit())
@@ -125,7 +114,7 @@ def run(source: Rules, kept: Kept, output: Told) -> int:
 
 
 def _read_rules(path: Path, file: Path | None) -> _Given:
-    """What the file says, as groups of options."""
+    """What the file says, as options."""
     try:
         said = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -139,8 +128,7 @@ def _read_rules(path: Path, file: Path | None) -> _Given:
         said["file"] = str(file)
     elif isinstance(said.get("file"), str):
         said["file"] = str(path.parent / said["file"])
-    groups = get_type_hints(_Given)
-    hints = {key: hint for group in groups.values() for key, hint in get_type_hints(group).items()}
+    hints = get_type_hints(_Given)
     for key in said:
         if key not in hints:
             from jgram.data.columns import did_you_mean
@@ -152,30 +140,25 @@ def _read_rules(path: Path, file: Path | None) -> _Given:
             raise ValueError(f"{path}: expected {what}: {key}{'s' * (key == 'observation')} = ...")
     from jgram.data.json import from_data
 
-    said = {key: from_data(hints[key], value, f"{path}: {key}") for key, value in said.items()}
-    return _Given(**{
-        name: group(**{key: said[key] for key in get_type_hints(group) if key in said})
-        for name, group in groups.items()
-    })  # fmt: skip
+    return _Given(
+        **{key: from_data(hints[key], value, f"{path}: {key}") for key, value in said.items()}
+    )
 
 
 def _judge(given: _Given, kept: Kept, bar: Any) -> Any:
     """The ranking, the drift, gold by report, and where the records came from."""
     from jgram.cli.read import ranked, read_for_judging, read_raw, read_records
 
-    own, source, observed, inference, engine = given
-    read = read_for_judging(source, observed, own.reports, inference, engine, bar)
-    ranking = ranked(read, inference.seed)
+    read = read_for_judging(given, given.reports, bar)
     drift = gold = None
     if kept.against or kept.save_baseline:
-        plain = replace(observed, bins=None, observation_bins=None)
-        others = [name for name in (inference.weight, inference.group) if name]
-        night = read_records(source, plain, own.reports, engine, bar, others=others)
-        drift = _drift(given, night, kept)
-    if own.gold is not None:
-        columns = read_raw(source, [*own.reports, own.gold])
-        gold = {name: _right(columns[name], columns[own.gold]) for name in own.reports}
-    return ranking, drift, gold, read.source
+        plain = replace(given, bins=None, observation_bins=None)
+        others = [name for name in (given.weight, given.group) if name]
+        drift = _drift(given, read_records(plain, given.reports, bar, others=others), kept)
+    if given.gold is not None:
+        columns = read_raw(given, [*given.reports, given.gold])
+        gold = {name: _right(columns[name], columns[given.gold]) for name in given.reports}
+    return ranked(read), drift, gold, read.source
 
 
 def _drift(given: _Given, night: Any, kept: Kept) -> "Drift | None":
@@ -184,16 +167,16 @@ def _drift(given: _Given, night: Any, kept: Kept) -> "Drift | None":
     from jgram.drift import Baseline, fit_baseline, measure_drift
     from jgram.results import load
 
-    observed, inference, columns = given.observed, given.inference, night.columns
+    columns = night.columns
     judged = (
-        {name: columns[name] for name in given.own.reports},
-        {name: columns[name] for name in observed.needed},
+        {name: columns[name] for name in given.reports},
+        {name: columns[name] for name in given.needed},
     )
     weights = None if night.counted is None else night.counted.counts
-    if inference.weight:
-        own = columns[inference.weight].numbers
+    if given.weight:
+        own = columns[given.weight].numbers
         weights = own if weights is None else own * weights
-    groups = columns[inference.group].codes if inference.group else None
+    groups = columns[given.group].codes if given.group else None
     options: dict[str, Any] = {"weights": weights, "groups": groups}
     drift = None
     if kept.against is not None:
@@ -202,9 +185,9 @@ def _drift(given: _Given, night: Any, kept: Kept) -> "Drift | None":
             raise ValueError(
                 f"{kept.against}: expected a baseline of --save-baseline, got a result"
             )
-        drift = measure_drift(before, *judged, confidence=inference.confidence, **options)
+        drift = measure_drift(before, *judged, confidence=given.confidence, **options)
     if kept.save_baseline is not None:
-        options |= {"bins": observed.bins, "kinds": kinds_of(observed.kind)}
+        options |= {"bins": given.bins, "kinds": kinds_of(given.kind)}
         write_text(kept.save_baseline, fit_baseline(*judged, **options).to_json())
     return drift
 

@@ -10,7 +10,7 @@ from jgram.cli.show import Answer, emit, progress, say, say_json
 from jgram.display import Line, Table, to_record
 
 if TYPE_CHECKING:
-    from jgram.ranking import Ranking
+    from jgram.cli.read import Given
 
 __all__ = ["run"]
 
@@ -53,6 +53,7 @@ def run(output: Output, uncertainty: Uncertainty) -> None:
         jgram demo --plot images.png --html demo.html
     """
     from jgram.cli.page import write_page
+    from jgram.cli.read import ranked
     from jgram.data.json import to_json
 
     plot, silent = output.plot or Path("jgram-demo.png"), output.json or output.quiet
@@ -62,7 +63,8 @@ def run(output: Output, uncertainty: Uncertainty) -> None:
     records, shown, drawing, about = {}, [], None, {}
     for name, judge in {"images": _images, "employment": _employment}.items():
         with progress(f"ranking {name}", quiet=silent):
-            found, source = judge(uncertainty.seed)
+            given = judge(uncertainty.seed)
+            found, source = ranked(given), given.source
         view = found.view(source, counts_scale=name == "employment")
         records[name] = to_record(found, source=source)
         title, text = _TEXTS[name]
@@ -96,56 +98,45 @@ def _titled(view: Any, title: str, picture: Any, *, first: bool) -> list[Line | 
             for one in parts]  # fmt: skip
 
 
-def _employment(seed: int) -> tuple["Ranking", dict[str, Any]]:
-    from jgram.cli.read import prepare
+def _employment(seed: int) -> "Given":
+    from jgram.cli.read import Given, prepare
     from jgram.data import employment
 
     table = employment()
-    observation = ["tax_deposits"]
-    months = len(table.pop("month"))
+    months, observation = len(table.pop("month")), ["tax_deposits"]
     asked = Observed(observation=observation, difference=True, bins=4)
-    columns, _, notes, *_ = prepare(table, asked)
-    taxes = {name: columns.pop(name) for name in observation}
-    # Months follow each other: a year is judged as one block.
-    found = _rank(columns, taxes, "delta", seed, block_length=12)
+    columns, rows, notes, *_ = prepare(table, asked)
     source = {
         "file": "employment (in the package)",
         "observations": observation,
         "seed": seed,
         "notes": [f"{months} months, changes from month to month, in quartiles", *notes],
     }
-    return found, source
+    taxes = {name: columns.pop(name) for name in observation}
+    # Months follow each other: a year is judged as one block.
+    return Given(columns, taxes, "delta", {"block_length": 12}, source, {}, rows)
 
 
-def _images(seed: int) -> tuple["Ranking", dict[str, Any]]:
+def _images(seed: int) -> "Given":
     import jax
     import jax.numpy as jnp
     import numpy as np
 
+    from jgram.cli.read import Given
     from jgram.data import cifar10_embeddings
     from jgram.simulate.policies import corrupt, mix, uniform
 
     embeddings, labels, provenance = cifar10_embeddings()
     shares, keys = (0.0, 0.15, 0.3, 0.5), jax.random.split(jax.random.key(seed), 4)
+    truth = jnp.asarray(labels)
     reports = {
-        f"{share:.0%} replaced": np.asarray(
-            corrupt(key, jnp.asarray(labels), mix(uniform(10), share))
-        )
+        f"{share:.0%} replaced": np.asarray(corrupt(key, truth, mix(uniform(10), share)))
         for share, key in zip(shares, keys, strict=True)
     }
-    found = _rank(reports, embeddings, None, seed)
     source = {
         "file": "embeddings of the CIFAR-10 test images (in the package)",
         "observations": ["embedding"],
         "seed": seed,
         "notes": [f"SimCLR encoder after {provenance['epochs']} epochs without labels"],
     }
-    return found, source
-
-
-def _rank(reports: dict[str, Any], y: Any, kernel: Any, seed: int, **options: Any) -> "Ranking":
-    import jax
-
-    from jgram import rank_reports
-
-    return rank_reports(reports, y, kernel, key=jax.random.key(seed), **options)
+    return Given(reports, embeddings, None, {}, source, {}, np.arange(len(labels)))

@@ -26,7 +26,7 @@ _SHOWN_COLUMNS, _PAGE_COLUMNS, _LONGEST = 8, 24, 32
 
 
 @dataclass(frozen=True, kw_only=True)
-class Judged(Input):
+class Judged(Engine, Observed, Input):
     """Input
 
     Attributes:
@@ -66,14 +66,7 @@ class Images:
     image_column: str | None = None
 
 
-def run(
-    source: Judged,
-    observed: Observed,
-    engine: Engine,
-    output: Listing,
-    checking: Checking,
-    pictures: Images,
-) -> int:
+def run(asked: Judged, output: Listing, checking: Checking, pictures: Images) -> int:
     """List the records whose label fits its observation badly, and say how many are wrong.
 
     No trained model is needed. Rows are numbered as a spreadsheet does, the header is row 1;
@@ -92,7 +85,7 @@ def run(
         jgram issues labels.npz --report answers --observation features \\
           --images photos --plot suspects.png
     """
-    _ = observed.needed
+    _ = asked.needed
     images = pictures.images
     if output.plot is None and (images or pictures.image_column):
         raise ValueError("--images: expected --plot, the file to draw them into, got none")
@@ -103,33 +96,32 @@ def run(
 
         if images is not None:
             check_images(images)
-        if checking.id and str(source.file) == "-":
+        if checking.id and str(asked.file) == "-":
             raise ValueError("--id: expected a file, got standard input")
         if checking.id:
-            select(column_names(source.file, **source.how), [checking.id], source.file)
+            select(column_names(asked.file, **asked.how), [checking.id], asked.file)
         whole = {
             "--id": checking.id,
-            "--merge": source.merge,
+            "--merge": asked.merge,
             "--to-check": checking.to_check,
             "--checked": checking.checked,
             "--images": images,
             f"--out {output.out}": output.out and output.out.suffix.lower() != ".csv",
         }
-        asked = next((option for option, given in whole.items() if given), None)
-        read = read_records(source, observed, [source.report], engine, bar, whole=asked)
-        read.columns[source.report] = _answered(read.columns[source.report], source.abstain)
+        taking = next((option for option, given in whole.items() if given), None)
+        read = read_records(asked, [asked.report], bar, whole=taking)
+        read.columns[asked.report] = _answered(read.columns[asked.report], asked.abstain)
         notes = [*read.notes, "rows are numbered as a spreadsheet does: the header is row 1"]
-        about = {"file": str(source.file), "observations": observed.columns, "notes": notes}
+        about = {"file": str(asked.file), "observations": asked.columns, "notes": notes}
         if read.counted is None:
-            answer = _judge(source, observed, output, checking, pictures, read, about)
+            answer = _judge(asked, output, checking, pictures, read, about)
         else:
-            answer = _judge_counted(source, output, read, about)
+            answer = _judge_counted(asked, output, read, about)
     return emit(answer, output)
 
 
 def _judge(
-    source: Judged,
-    observed: Observed,
+    asked: Judged,
     output: Listing,
     checking: Checking,
     pictures: Images,
@@ -144,35 +136,34 @@ def _judge(
     from jgram.data.files import FIRST_ROW
     from jgram.issues import label_issues
 
-    labels, rows, to_check = read.columns[source.report], read.rows, checking.to_check
-    classes = listed(source.classes, labels)
+    labels, rows, to_check = read.columns[asked.report], read.rows, checking.to_check
+    classes = listed(asked.classes, labels)
     found = label_issues(
         labels,
-        {name: read.columns[name] for name in observed.columns},
-        kernel_of(observed.kernel, observed.bandwidth),
-        name=source.report,
+        {name: read.columns[name] for name in asked.columns},
+        kernel_of(asked.kernel, asked.bandwidth),
+        name=asked.report,
         classes=classes,
-        missing="raise" if source.missing == "raise" else "keep",
-        kinds=kinds_of(observed.kind),
-        scale=observed.scale,
-        merge=merge_of(source.merge),
-        report_kind=observed.report_kind,
+        missing="raise" if asked.missing == "raise" else "keep",
+        kinds=kinds_of(asked.kind),
+        scale=asked.scale,
+        merge=merge_of(asked.merge),
+        report_kind=asked.report_kind,
         checked=_read_checks(checking.checked, labels, classes, rows + FIRST_ROW),
     )
     chosen = found.issues if to_check is None else found.to_check(to_check)
-    if str(source.file) == "-":  # can be read once
+    if str(asked.file) == "-":  # can be read once
         cells = {name: np.asarray(one)[chosen].tolist() for name, one in read.columns.items()}
     else:
-        cells = read_cells(source.file, rows[chosen].tolist(), **source.how)
-    names = [checking.id] if checking.id else []
-    own = beside(cells, [*names, *observed.columns], source.report)
+        cells = read_cells(asked.file, rows[chosen].tolist(), **asked.how)
+    count = 1 if checking.id else 0
+    own = beside(cells, [*[checking.id] * count, *asked.columns], asked.report)
     listing = found.listing(chosen, rows[chosen] + FIRST_ROW)
     first, *others = listing.fields
-    named = listing._replace(fields=[first, *own[: len(names)], *others])
-    table = named._replace(fields=[*named.fields, *own[len(names) :]])
+    named = listing._replace(fields=[first, *own[:count], *others])
+    right = [] if to_check is None else [Field("", lambda _: "", keys=("right",))]
+    table = named._replace(fields=[*named.fields, *right, *own[count:]])
     if to_check is not None:
-        right = Field("", lambda _: "", keys=("right",))
-        table = named._replace(fields=[*named.fields, right, *own[len(names) :]])
         table = table._replace(caption="Records to check by hand")
     drawing = None
     if pictures.images is not None:
@@ -206,7 +197,7 @@ def _drawn(
 
 
 def _judge_counted(
-    source: Judged, output: Listing, read: "Prepared", about: Mapping[str, Any]
+    asked: Judged, output: Listing, read: "Prepared", about: Mapping[str, Any]
 ) -> Answer:
     """Large files of categories: distinct records are judged, a second pass finds the issues."""
     import numpy as np
@@ -218,17 +209,17 @@ def _judge_counted(
 
     assert read.counted is not None
     assert read.reading is not None
-    counts, labels = read.counted.counts, read.columns[source.report]
+    counts, labels = read.counted.counts, read.columns[asked.report]
     judged = np.flatnonzero([x is not None for x in labels])
-    if source.missing == "raise" and len(judged) < len(labels):
+    if asked.missing == "raise" and len(judged) < len(labels):
         lacking = int(counts.sum() - counts[judged].sum())
         raise ValueError(
-            f"{source.report}: {lacking} labels missing: leave them out with --missing keep"
+            f"{asked.report}: {lacking} labels missing: leave them out with --missing keep"
         )
     given = {name: read.columns[name][judged] for name in about["observations"]}
-    classes = listed(source.classes, labels[judged])
+    classes = listed(asked.classes, labels[judged])
     found = label_issues(
-        labels[judged], given, "delta", name=source.report, classes=classes, weights=counts[judged]
+        labels[judged], given, "delta", name=asked.report, classes=classes, weights=counts[judged]
     )
     suspects = found.issues
     beside = [
@@ -241,7 +232,7 @@ def _judge_counted(
     if output.out is not None:
         wanted, place = np.zeros((2, len(counts)), int)
         wanted[judged], place[judged[suspects]] = found.suspicious(), np.arange(len(suspects))
-        located = locate(source.file, read.reading, read.counted, wanted)
+        located = locate(asked.file, read.reading, read.counted, wanted)
 
         def record(i: int) -> dict[str, Any]:
             return {field.keys[0]: field.value(i) for field in table.fields[1:]}
@@ -289,7 +280,8 @@ def _read_checks(
     by_text = {str(name): name for name in names}
     listed = {}
     if "label" in given:
-        listed = dict(zip(numbers, map(str, _values(given["label"])), strict=True))
+        said = map(str, np.array(given["label"], object))
+        listed = dict(zip(numbers, said, strict=True))
     others = set(listed.values()) - set(by_text)
     answers = {row: text if text in by_text else unspelled(text) for row, text in answers.items()}
     if names and isinstance(names[0], float):
@@ -319,39 +311,26 @@ def _read_checks(
 
 def filled_in(path: Path) -> tuple[Mapping[str, Any], list[int], dict[int, str]]:
     """The columns of a sheet, the number of each of its rows, and the answers that are there."""
+    import numpy as np
+
     from jgram.data import read_columns
     from jgram.data.columns import column
     from jgram.data.files import select
 
     given = {name: column(cells, name) for name, cells in read_columns(path).items()}
     select(list(given), ["row", "right"], path)
-    numbers = _row_numbers(path, given)
-    answers = {
-        row: str(right).strip()
-        for row, right in zip(numbers, _values(given["right"]), strict=True)
-        if right is not None
-    }
-    if not answers:
+    rows, answers = (np.array(given[name], object).tolist() for name in ("row", "right"))
+    for row in rows:
+        if not isinstance(row, int | float) or row % 1:
+            raise ValueError(f"{path}: expected numbers of rows in the column row, got {row!r}")
+    numbers = [*map(int, rows)]
+    if twice := [row for row, times in Counter(numbers).items() if times > 1]:
+        raise ValueError(f"{path}: expected every row once, got row {twice[0]} twice")
+    said = zip(numbers, answers, strict=True)
+    found = {row: str(right).strip() for row, right in said if right is not None}
+    if not found:
         raise ValueError(f"{path}: expected answers in the column right, got none")
-    return given, numbers, answers
-
-
-def _row_numbers(path: Path, given: Mapping[str, Any]) -> list[int]:
-    found = []
-    for value in _values(given["row"]):
-        if not isinstance(value, int) and not (isinstance(value, float) and value.is_integer()):
-            raise ValueError(f"{path}: expected numbers of rows in the column row, got {value!r}")
-        found.append(int(value))
-    (row, times), *_ = [*Counter(found).most_common(1), (0, 0)]
-    if times > 1:
-        raise ValueError(f"{path}: expected every row once, got row {row} twice")
-    return found
-
-
-def _values(given: Any) -> list[Any]:
-    """Cells of a column, ``None`` where missing."""
-    kept = iter(given.values.tolist())
-    return [next(kept) if present else None for present in given.present]
+    return given, numbers, found
 
 
 def beside(cells: Mapping[str, Any], first: Sequence[str], report: str) -> list[Field]:

@@ -1,7 +1,8 @@
 """Options that commands share, in groups: an option is declared once, as one field.
 
-A command takes whole groups as parameters; :func:`merged` puts their fields in place of them. The
-docstring of a group has its title in ``--help``, and what its options say there.
+A command takes whole groups as parameters, or classes of several; :func:`merged` puts their fields
+in place of them. The docstring of the class that declares an option has the title above it in
+``--help``, and what it says there.
 """
 
 from collections.abc import Callable
@@ -19,8 +20,8 @@ from jgram.cli.outputs import FIGURES, PAGES, TABLES, check_outputs
 from jgram.display import attributes_of
 
 __all__ = [
-    "Confidence", "Engine", "Inference", "Input", "Listing", "Observed", "Output", "Reports",
-    "Scores", "Seed", "merged",
+    "Asked", "Confidence", "Engine", "Inference", "Input", "Listing", "Observed", "Output",
+    "Reports", "Scores", "Seed", "merged",
 ]  # fmt: skip
 
 
@@ -63,17 +64,6 @@ class Input:
     def how(self) -> dict[str, Any]:
         """How its files are opened."""
         return {"separator": self.separator, "encoding": self.encoding, "sheet": self.sheet}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Reports(Input):
-    """Input
-
-    Attributes:
-        report: Column of reported labels; repeatable.
-    """
-
-    report: list[str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,6 +172,22 @@ class Engine:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Asked(Engine, Inference, Observed, Input):
+    """Input"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reports(Asked):
+    """Input
+
+    Attributes:
+        report: Column of reported labels; repeatable.
+    """
+
+    report: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Output:
     """Output
 
@@ -266,9 +272,13 @@ def merged(command: Callable[..., int | None]) -> Callable[..., int | None]:
 
 
 def _parameters(group: type) -> list[Parameter]:
-    """The fields of a group as parameters, under its title in the help."""
-    hints, said = get_type_hints(group, include_extras=True), attributes_of(group)
-    found = []
+    """The fields of a group as parameters, under the title of their class in the help."""
+    hints, said, found = get_type_hints(group, include_extras=True), attributes_of(group), []
+    titles = {
+        name: (base.__doc__ or "").partition("\n")[0]
+        for base in reversed(group.__mro__)
+        for name in vars(base).get("__annotations__", ())
+    }
     for field in fields(group):
         hint: Any = hints[field.name]
         kind, *beside = get_args(hint) if hasattr(hint, "__metadata__") else (hint,)
@@ -277,7 +287,7 @@ def _parameters(group: type) -> list[Parameter]:
         info = copy(beside[0])
         info.help = said.get(field.name)
         if isinstance(info, OptionInfo):
-            info.rich_help_panel = (group.__doc__ or "").partition("\n")[0]
+            info.rich_help_panel = titles[field.name]
             info.param_decls = info.param_decls or (f"--{field.name.replace('_', '-')}",)
         default = Parameter.empty if field.default is MISSING else field.default
         hint = Annotated[(kind, info, *beside[1:])]

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from jgram.cli.options import Engine, Inference, Listing, Observed, Reports
+from jgram.cli.options import Listing, Reports
 from jgram.cli.show import Answer, emit, progress
 
 __all__ = ["run"]
@@ -19,14 +19,7 @@ class Budget:
     budget: float
 
 
-def run(
-    source: Reports,
-    observed: Observed,
-    inference: Inference,
-    engine: Engine,
-    output: Listing,
-    payments: Budget,
-) -> int:
+def run(asked: Reports, output: Listing, payments: Budget) -> int:
     """Pay every label out of a budget, so that the truth pays.
 
     By what nobody sees who reports (--observation), or three reports or more by one another.
@@ -37,14 +30,13 @@ def run(
           --out paid.csv
     """
     with progress("paying", quiet=output.quiet) as bar:
-        from jgram.cli.read import Beside, read_for_judging
+        from jgram.cli.read import read_for_judging
         from jgram.data.files import FIRST_ROW
         from jgram.display import records
         from jgram.payments import pay
 
-        beside = Beside(whole="pay")
-        given = read_for_judging(source, observed, source.report, inference, engine, bar, beside)
-        asked = (given.reports, given.observations, given.kernel)
-        found = pay(*asked, budget=payments.budget, **given.options)
+        given = read_for_judging(asked, asked.report, bar, whole="pay")
+        judged = (given.reports, given.observations, given.kernel)
+        found = pay(*judged, budget=payments.budget, **given.options)
         rows = records(found.listing(given.rows[found.rows] + FIRST_ROW))
     return emit(Answer(found, given.source, rows=rows), output)

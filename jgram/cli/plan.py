@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from jgram.cli.options import Engine, Inference, Observed, Output, Reports
+from jgram.cli.options import Output, Reports
 from jgram.cli.show import Answer, emit, progress
 
 if TYPE_CHECKING:
@@ -39,14 +39,7 @@ class Study:
     worth: bool = False
 
 
-def run(
-    source: Pilot,
-    observed: Observed,
-    inference: Inference,
-    engine: Engine,
-    output: Output,
-    study: Study,
-) -> int:
+def run(asked: Pilot, output: Output, study: Study) -> int:
     """Say how many records it takes to tell reports apart, from a pilot.
 
     Examples:
@@ -54,20 +47,14 @@ def run(
         jgram plan pilot.csv --report ann --report bob --observation crp --power .9 --width .1
     """
     with progress("planning", quiet=output.quiet) as bar:
-        from jgram.cli.read import Beside, ranked, read_for_judging
+        from jgram.cli.read import ranked, read_for_judging
         from jgram.plan import plan
 
-        beside = Beside(source.gold, whole="--worth" if study.worth else None)
-        given = read_for_judging(source, observed, source.report, inference, engine, bar, beside)
-        found = plan(
-            ranked(given, inference.seed),
-            power=study.power,
-            width=study.width,
-            without={
-                name: ranked(part, inference.seed)
-                for name, part in (_without(given) if study.worth else ())
-            },
-        )
+        whole = "--worth" if study.worth else None
+        given = read_for_judging(asked, asked.report, bar, gold=asked.gold, whole=whole)
+        parts = _without(given) if study.worth else ()
+        without = {name: ranked(part) for name, part in parts}
+        found = plan(ranked(given), power=study.power, width=study.width, without=without)
     return emit(Answer(found, given.source, told=found.total is not None), output)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typer import Option
 
-from jgram.cli.options import Engine, Inference, Input, Observed, Output, Scores
+from jgram.cli.options import Asked, Output, Scores
 from jgram.cli.outputs import TABLES, unspelled
 from jgram.cli.show import Answer, emit, progress, say_error, say_json, say_view
 from jgram.display import Field, Line, Table, records
@@ -22,7 +22,7 @@ __all__ = ["run"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ranked(Input):
+class Ranked(Asked):
     """Input
 
     Attributes:
@@ -79,15 +79,7 @@ class Streams:
     patience: Annotated[float | None, Option(min=0, show_default="never")] = None
 
 
-def run(
-    source: Ranked,
-    observed: Observed,
-    inference: Inference,
-    engine: Engine,
-    output: Sliced,
-    checking: Checking,
-    streams: Streams,
-) -> int:
+def run(asked: Ranked, output: Sliced, checking: Checking, streams: Streams) -> int:
     """Rank reports of the same records by reliability, and say which can be told apart.
 
     Evidence is what is observed, the other reports, and right labels of some records. Without
@@ -114,63 +106,58 @@ def run(
 
         jgram rank incoming/ --report ann --report bob --observation crp --watch --checkpoint kept/
     """
-    if not source.report:
-        return _list_columns(source, output)
-    _refuse(source, output, checking, streams)
+    if not asked.report:
+        return _list_columns(asked, output)
+    _refuse(asked, output, checking, streams)
     if streams.watch:
         from jgram.cli.watch import watch_reports
 
-        own = output, source.gold, streams.patience
-        return watch_reports(source.report, source, observed, inference, engine, *own)
-    with progress(f"ranking {len(source.report)} reports", quiet=output.quiet) as bar:
-        from jgram.cli.read import Beside, ranked, read_for_judging
+        return watch_reports(asked, asked.report, output, asked.gold, streams.patience)
+    with progress(f"ranking {len(asked.report)} reports", quiet=output.quiet) as bar:
+        from jgram.cli.read import ranked, read_for_judging
 
         by = output.by or ()
-        observed, notes = _observed(source, observed, inference, by)
+        asked, notes = _observed(asked, by)
         whole = "--to-check" if checking.to_check else "--checked" if checking.checked else None
-        asked = source, observed, source.report, inference, engine, bar
-        given = read_for_judging(*asked, Beside(source.gold, by, whole))
+        beside: Any = {"gold": asked.gold, "by": by, "whole": whole}
+        given = read_for_judging(asked, asked.report or (), bar, **beside)
         given.source["notes"][:0] = notes
         if checking.checked is not None:
             given.options.update(_checked(checking.checked, given))
-        found = ranked(given, inference.seed, source.weigh)
-        count = checking.to_check
-        rows = () if count is None else records(_sheet(source, given, found, count))
+        found, count = ranked(given, asked.weigh), checking.to_check
+        rows = () if count is None else records(_sheet(asked, given, found, count))
     view = found.view(given.source, counts_scale=output.counts_scale)
     return emit(Answer(found, given.source, found.told, view, rows=rows), output)
 
 
-def _refuse(source: Ranked, output: Sliced, checking: Checking, streams: Streams) -> None:
+def _refuse(asked: Ranked, output: Sliced, checking: Checking, streams: Streams) -> None:
     """Options that do not go together."""
-    if len(source.report or ()) < 2:
+    if len(asked.report or ()) < 2:
         raise ValueError("expected two or more --report to rank; score takes one")
     if (checking.to_check is None) != (output.out is None):
         raise ValueError("expected --to-check, how many rows, with --out, the file for them")
-    if source.gold and checking.checked:
+    if asked.gold and checking.checked:
         raise ValueError("expected --gold, rows at random, or --checked, rows where reports differ")
     if streams.watch and (checking.checked or checking.to_check):
         raise ValueError("--watch: expected neither --to-check nor --checked: rank the records")
 
 
-def _observed(
-    source: Ranked, observed: Observed, inference: Inference, by: Sequence[str]
-) -> tuple[Observed, list[str]]:
+def _observed(asked: Ranked, by: Sequence[str]) -> tuple[Ranked, list[str]]:
     """Where two reports have nothing else, all columns that say something are observations."""
     from jgram.cli.read import first_columns
     from jgram.data.columns import listing
     from jgram.data.table import LEFT_OUT, OBSERVATION, column_roles
     from jgram.evidence import FEWEST_REPORTS
 
-    reports = source.report or ()
-    alone = len(reports) < FEWEST_REPORTS and source.gold is None and str(source.file) != "-"
-    if not alone or observed.columns:
-        return observed, []
-    others = (inference.weight, inference.group, inference.order, *by)
-    found = column_roles(first_columns(source), reports)
-    roles = [one for one in found if one.name not in (*others, *reports)]
+    reports = asked.report or ()
+    alone = len(reports) < FEWEST_REPORTS and asked.gold is None and str(asked.file) != "-"
+    if not alone or asked.columns:
+        return asked, []
+    others = (asked.weight, asked.group, asked.order, *by, *reports)
+    roles = [one for one in column_roles(first_columns(asked), reports) if one.name not in others]
     names = [one.name for one in roles if one.role == OBSERVATION]
     if not names:
-        return observed, []
+        return asked, []
     rest = [
         f"{one.name} ({one.holds if one.role == LEFT_OUT else one.role})"
         for one in roles
@@ -178,23 +165,23 @@ def _observed(
     ]
     passed = f", without {listing(rest, quote=False)}" if rest else ""
     said = f"observed through all other columns{passed}: --observation says which"
-    return replace(observed, observation=names), [said]
+    return replace(asked, observation=names), [said]
 
 
-def _list_columns(source: Input, output: Output) -> int:
+def _list_columns(asked: Ranked, output: Output) -> int:
     """What the columns of a file may be, and a command to start with."""
     from jgram.cli.read import first_columns
     from jgram.data.json import to_json
     from jgram.data.table import column_roles
 
-    roles = column_roles(first_columns(source))
+    roles = column_roles(first_columns(asked))
     fields = [
         Field("column", lambda one: one.name, keys=("name",), name=True),
         Field("may be", lambda one: one.role, keys=("role",), name=True),
         Field("holds", lambda one: one.holds, keys=("holds",), name=True),
         Field("missing", lambda one: one.missing, "{:.0%}".format, ("missing",)),
     ]
-    table, line = Table("Columns", roles, fields), _first_command(source, roles)
+    table, line = Table("Columns", roles, fields), _first_command(asked, roles)
     if output.json:
         say_json(to_json({"columns": records(table), "command": line}))
     elif not output.quiet:
@@ -204,7 +191,7 @@ def _list_columns(source: Input, output: Output) -> int:
     return 2
 
 
-def _first_command(source: Input, roles: "Sequence[Role]") -> str | None:
+def _first_command(asked: Ranked, roles: "Sequence[Role]") -> str | None:
     """A command that ranks what may be reports; ``None`` where nothing may be."""
     from jgram.data.table import GOLD, OBSERVATION, REPORT
 
@@ -215,10 +202,10 @@ def _first_command(source: Input, roles: "Sequence[Role]") -> str | None:
         return None
     options = {"--report": reports, "--gold": gold[:1], "--observation": rest}
     words = [word for option, names in options.items() for name in names for word in (option, name)]
-    return shlex.join(["jgram", "rank", str(source.file), *words, "--html", "page.html"])
+    return shlex.join(["jgram", "rank", str(asked.file), *words, "--html", "page.html"])
 
 
-def _sheet(source: Input, given: "Given", found: "Ranking", count: int) -> Table:
+def _sheet(asked: Ranked, given: "Given", found: "Ranking", count: int) -> Table:
     """Rows where the reports in question differ, with room for what is right."""
     import numpy as np
 
@@ -231,7 +218,7 @@ def _sheet(source: Input, given: "Given", found: "Ranking", count: int) -> Table
     how = {name: given.options[name] for name in ("classes", "abstain", "merge")}
     codes = encode_reports(given.reports, missing="keep", **how).codes
     rows = given.rows[rows_to_check(np.stack([codes[name] for name in names]), count)]
-    cells = read_cells(source.file, rows.tolist(), **source.how)
+    cells = read_cells(asked.file, rows.tolist(), **asked.how)
     cells = {
         name: part for name, part in cells.items() if name in names or name not in given.reports
     }

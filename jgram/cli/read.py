@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 
 from jgram.binding import Intake, bind_files, categories
-from jgram.cli.options import Engine, Inference, Input, Observed
+from jgram.cli.options import Asked, Engine, Input, Observed
 from jgram.counted import Counted
 from jgram.data import (
     Reading,
@@ -30,12 +30,13 @@ from jgram.data.table import ColumnKind
 from jgram.data.written import Written
 
 __all__ = [
-    "Beside", "Given", "Prepared", "first_columns", "kernel_of", "listed", "merge_of", "prepare",
+    "Given", "Prepared", "first_columns", "kernel_of", "listed", "merge_of", "prepare",
     "ranked", "read_for_judging", "read_raw", "read_records",
 ]  # fmt: skip
 
 LARGE_BYTES, LARGE_RECORDS = 1 << 28, 5_000_000  # of text or Arrow files, of Parquet files
 _NOTHING_TO_CUT = "--bins: expected a numeric column to put into bins, got none"
+PLAIN, _NO_ROWS = Observed(), np.zeros(0, int)
 
 
 class Given(NamedTuple):
@@ -48,18 +49,6 @@ class Given(NamedTuple):
     source: dict[str, Any]
     columns: dict[str, Any]
     rows: np.ndarray
-
-
-class Beside(NamedTuple):
-    """Columns beside reports and observations: gold, and those that cut records into slices;
-    ``whole`` as of :func:`read_records`."""
-
-    gold: str | None = None
-    by: Sequence[str] = ()
-    whole: str | None = None
-
-
-NOTHING, PLAIN, _NO_ROWS = Beside(), Observed(), np.zeros(0, int)
 
 
 class Prepared(NamedTuple):
@@ -109,103 +98,101 @@ def first_columns(
     return found
 
 
-def _measured(source: Input, observed: Observed) -> bool:
+def _measured(asked: Any) -> bool:
     """Whether there are numbers among the observations."""
-    return any(one.measured for one in first_columns(source, observed.columns, observed).values())
+    return any(one.measured for one in first_columns(asked, asked.columns, asked).values())
 
 
 def read_for_judging(
-    source: Input,
-    observed: Observed,
+    asked: Asked,
     reports: Sequence[str],
-    inference: Inference,
-    engine: Engine,
     progress: Callable[[int, int], None],
-    beside: Beside = NOTHING,
+    *,
+    gold: str | None = None,
+    by: Sequence[str] = (),
+    whole: str | None = None,
 ) -> Given:
-    """All that score and rank hand to the library."""
-    gold, by, whole = beside
-    length, order = inference.block_length, inference.order
+    """All that score and rank hand to the library; ``whole`` is as of :func:`read_records`, ``by``
+    are columns that cut records into slices."""
+    length, order = asked.block_length, asked.order
     if (length or 1) > 1 and order is None:
         raise ValueError(
             "--block-length: expected --order, the column that puts the records in order of "
             "time, got none"
         )
-    about = {"file": str(source.file), "observations": observed.columns, "seed": inference.seed}
-    if not (whole or by or order or inference.group or length) and _stays(source, observed, engine):
+    about = {"file": str(asked.file), "observations": asked.columns, "seed": asked.seed}
+    if not (whole or by or order or asked.group or length) and _stays(asked):
         about["notes"] = ["records stay in the files, which are read again in every pass"]
-        labels = first_columns(source, reports, observed)[reports[0]]
-        intake = Intake(weights=inference.weight, **_asked(source, observed, labels))
+        labels = first_columns(asked, reports, asked)[reports[0]]
+        intake = Intake(weights=asked.weight, **_intake(asked, labels))
         held = ExitStack()  # the passes are made when the reports are judged
         atexit.register(held.close)
-        how: Any = {"map": held.enter_context(_mapped(engine)), "checkpoint": engine.checkpoint}
-        how |= {"gold": gold, "reading": _reading(source, None, observed), "progress": progress}
-        bound = bind_files(source.file, reports, observed.columns, intake, **how)
-        return Given(bound, None, None, {"confidence": inference.confidence}, about, {}, _NO_ROWS)
-    others = [name for name in (inference.weight, inference.group, gold, *by) if name]
-    whole = "--gold" if gold else whole or (None if observed.columns else "no --observation")
+        how: Any = {"map": held.enter_context(_mapped(asked)), "checkpoint": asked.checkpoint}
+        how |= {"gold": gold, "reading": _reading(asked, None, asked), "progress": progress}
+        bound = bind_files(asked.file, reports, asked.columns, intake, **how)
+        return Given(bound, None, None, {"confidence": asked.confidence}, about, {}, _NO_ROWS)
+    others = [name for name in (asked.weight, asked.group, gold, *by) if name]
+    whole = "--gold" if gold else whole or (None if asked.columns else "no --observation")
     columns, rows, notes, _, counted, _ = read_records(
-        source, observed, reports, engine, progress, order=order, others=others, whole=whole
+        asked, reports, progress, order=order, others=others, whole=whole
     )
     labels = {name: columns[name] for name in reports}
-    weights = columns[inference.weight] if inference.weight else None
+    weights = columns[asked.weight] if asked.weight else None
     if counted is not None and weights is not None:
-        frequencies = check_observations(weights, name=inference.weight or "", kind="numeric")
+        frequencies = check_observations(weights, name=asked.weight or "", kind="numeric")
         weights = counted.counts * frequencies.values
     elif counted is not None:
         weights = counted.counts
     options = {
-        **_asked(source, observed, labels[reports[0]]),
-        "groups": columns[inference.group] if inference.group else None,
-        "confidence": inference.confidence,
+        **_intake(asked, labels[reports[0]]),
+        "groups": columns[asked.group] if asked.group else None,
+        "confidence": asked.confidence,
         "weights": weights,
-        "report_kind": observed.report_kind,
+        "report_kind": asked.report_kind,
         "block_length": length if length or order else 1,
         "by": {name: columns[name] for name in by} or None,
         **({"gold": columns[gold]} if gold else {}),
     }
-    kernel = kernel_of(observed.kernel, observed.bandwidth) if counted is None else "delta"
-    observations = {name: columns[name] for name in observed.columns} or None
+    kernel = kernel_of(asked.kernel, asked.bandwidth) if counted is None else "delta"
+    observations = {name: columns[name] for name in asked.columns} or None
     return Given(labels, observations, kernel, options, {**about, "notes": notes}, columns, rows)
 
 
-def _asked(source: Input, observed: Observed, labels: Any) -> dict[str, Any]:
+def _intake(asked: Asked, labels: Any) -> dict[str, Any]:
     """How labels and observations are read, as fields of :class:`Intake`."""
     return {
-        "classes": listed(source.classes, labels),
-        "missing": source.missing,
-        "abstain": (listed(source.abstain, labels) or [None])[0],
-        "merge": merge_of(source.merge),
-        "kinds": kinds_of(observed.kind),
-        "scale": observed.scale,
+        "classes": listed(asked.classes, labels),
+        "missing": asked.missing,
+        "abstain": (listed(asked.abstain, labels) or [None])[0],
+        "merge": merge_of(asked.merge),
+        "kinds": kinds_of(asked.kind),
+        "scale": asked.scale,
     }
 
 
-def _stays(source: Input, observed: Observed, engine: Engine) -> bool:
+def _stays(asked: Asked) -> bool:
     """Whether records stay in files: large ones, with numbers among the observations."""
-    plain = replace(observed, kind=None, scale="rank")
-    if not observed.columns or observed.kernel or observed.binned or _takes_records(plain):
+    plain = replace(asked, kind=None, scale="rank")
+    if not asked.columns or asked.kernel or asked.binned or _takes_records(plain):
         return False
-    if str(source.file) == "-" or not (engine.told or is_large(source.file)):
+    if str(asked.file) == "-" or not (asked.told or is_large(asked.file)):
         return False  # standard input can be read once
-    return _measured(source, observed)
+    return _measured(asked)
 
 
-def ranked(given: Given, seed: int, weigh: str = "classes") -> Any:
+def ranked(given: Given, weigh: str = "classes") -> Any:
     """The ranking of what was read."""
     import jax
 
     from jgram import rank_reports
 
-    options = {"key": jax.random.key(seed), "weigh": weigh, **given.options}
+    options = {"key": jax.random.key(given.source["seed"]), "weigh": weigh, **given.options}
     return rank_reports(given.reports, given.observations, given.kernel, **options)
 
 
 def read_records(
-    source: Input,
-    observed: Observed,
+    asked: Any,
     reports: Sequence[str],
-    engine: Engine,
     progress: Callable[[int, int], None],
     *,
     order: str | None = None,
@@ -215,32 +202,33 @@ def read_records(
     """Reports and observations prepared as asked, of files of any size.
 
     Where the files are large and categories are asked of them, distinct records are counted, which
-    says as much; else the records are read, in the order of a column if one is named. ``others``
-    are columns that are neither reports nor observations, ``whole`` is an option that takes the
-    records themselves, if one is given; ``progress`` gets the numbers of counted files and of all.
+    says as much; else the records are read, in the order of a column if one is named. ``asked`` are
+    options of input, observations and files of any size; ``others`` are columns that are neither
+    reports nor observations, ``whole`` is an option that takes the records themselves, if one is
+    given; ``progress`` gets the numbers of counted files and of all.
     """
-    named = [*reports, *observed.columns]
+    named = [*reports, *asked.columns]
     if twice := next((name for name in named if named.count(name) > 1), None):
         raise ValueError(f"expected distinct columns, got {twice} twice")
-    asked = whole or ("--order" if order else _takes_records(observed))
-    if engine.told and asked:
+    taking = whole or ("--order" if order else _takes_records(asked))
+    if asked.told and taking:
         raise ValueError(
-            f"{asked}: expected no --checkpoint and no --scheduler, which serve to count distinct "
-            f"records: {asked} takes the records themselves"
+            f"{taking}: expected no --checkpoint and no --scheduler, which serve to count distinct "
+            f"records: {taking} takes the records themselves"
         )
-    reading = _reading(source, tuple(dict.fromkeys([*named, *others])), observed)
-    if not asked and (engine.told or is_large(source.file)):
-        found = _read_counted(source, observed, reports, reading, engine, progress)
+    reading = _reading(asked, tuple(dict.fromkeys([*named, *others])), asked)
+    if not taking and (asked.told or is_large(asked.file)):
+        found = _read_counted(asked, reports, reading, progress)
         if found is not None:
             return found
     wanted = reading.names or ()
     names = tuple(dict.fromkeys([*wanted, *([order] if order else [])]))
-    columns, said = _read_said(source, replace(reading, names=names))
+    columns, said = _read_said(asked, replace(reading, names=names))
     if order is not None:
         places = np.argsort(time_keys(columns[order]), kind="stable")
         columns = {name: columns[name].take(places) for name in wanted}
     drop = reading.drop and whole != "--gold"  # the library drops records without a label
-    prepared = prepare(columns, observed, drop=drop, others=others)
+    prepared = prepare(columns, asked, drop=drop, others=others)
     return prepared._replace(notes=[*said, *prepared.notes])
 
 
@@ -272,25 +260,20 @@ def _takes_records(observed: Observed) -> str | None:
 
 
 def _read_counted(
-    source: Input,
-    observed: Observed,
-    reports: Sequence[str],
-    reading: Reading,
-    engine: Engine,
-    progress: Callable[[int, int], None],
+    asked: Any, reports: Sequence[str], reading: Reading, progress: Callable[[int, int], None]
 ) -> Prepared | None:
     """Distinct records with counts; ``None`` where the observations are no categories."""
-    if not observed.binned and observed.kernel is None and _measured(source, observed):
+    if not asked.binned and asked.kernel is None and _measured(asked):
         return None
-    files, reading, _ = opened(source.file, reading)
-    bins = dict.fromkeys(reports, observed.bins)
-    bins |= dict.fromkeys(observed.columns, observed.observation_bins or observed.bins)
+    files, reading, _ = opened(asked.file, reading)
+    bins = dict.fromkeys(reports, asked.bins)
+    bins |= dict.fromkeys(asked.columns, asked.observation_bins or asked.bins)
     bins = {name: number for name, number in bins.items() if number}
-    with _mapped(engine) as mapped:
+    with _mapped(asked) as mapped:
         edges, size = quantile_edges(files, bins, reading, map=mapped) if bins else ({}, 0)
         if bins and not edges:
             raise ValueError(_NOTHING_TO_CUT)
-        reading, kept = replace(reading, edges=edges), engine.checkpoint
+        reading, kept = replace(reading, edges=edges), asked.checkpoint
         counted = count_files(files, reading, map=mapped, checkpoint=kept, progress=progress)
     total = counted.num_records + counted.dropped
     lost = f"dropped {counted.dropped} of {total} records that lack a value"
@@ -300,12 +283,12 @@ def _read_counted(
         for name, cuts in edges.items()
     ]
     columns: dict[str, Any] = counted.table()
-    observations = {name: columns[name] for name in observed.columns}
+    observations = {name: columns[name] for name in asked.columns}
     for name in set(observations) & set(edges):
         columns[name] = observations[name] = observations[name].astype(str).astype(object)
     if any(value is None for values in observations.values() for value in values):
         return None
-    if observed.kernel is None and categories(observations, float(counted.num_records)) is None:
+    if asked.kernel is None and categories(observations, float(counted.num_records)) is None:
         return None
     where = f"{len(files)} files" if len(files) > 1 else "the file"
     notes.append(f"{len(counted.counts)} distinct records counted in {where}")

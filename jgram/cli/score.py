@@ -1,14 +1,12 @@
 """``jgram score``: one report, and how far the number may be trusted."""
 
-from jgram.cli.options import Engine, Inference, Observed, Reports, Scores
+from jgram.cli.options import Reports, Scores
 from jgram.cli.show import Answer, emit, progress
 
 __all__ = ["run"]
 
 
-def run(
-    source: Reports, observed: Observed, inference: Inference, engine: Engine, output: Scores
-) -> int:
+def run(asked: Reports, output: Scores) -> int:
     """Score one report, and say how far the number may be trusted.
 
     A score means something beside another report of the same records: see rank.
@@ -19,15 +17,15 @@ def run(
 
         jgram score labels.npz --report answers --observation features --kernel rbf --json
     """
-    if len(source.report) != 1:
+    if len(asked.report) != 1:
         raise ValueError("expected one --report to score; rank takes several")
-    _ = observed.needed
+    _ = asked.needed
     with progress("scoring", quiet=output.quiet) as bar:
         from jgram import score
         from jgram.cli.read import read_for_judging
 
-        (name,) = source.report
-        given = read_for_judging(source, observed, [name], inference, engine, bar)
+        (name,) = asked.report
+        given = read_for_judging(asked, [name], bar)
         labels = given.reports if given.observations is None else given.reports[name]
         found = score(labels, given.observations, given.kernel, name=name, **given.options)
     view = found.view(given.source, counts_scale=output.counts_scale)

@@ -11,20 +11,10 @@ from typing import Any, NamedTuple
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+import jgram.display as display
 from jgram.cli.options import Output
 from jgram.cli.outputs import in_shell, save, write_records
-from jgram.display import (
-    OBEYED,
-    SHOWN,
-    Line,
-    Shown,
-    View,
-    conclusion_of,
-    laid_out,
-    to_record,
-    visible,
-    wrapped,
-)
+from jgram.display import OBEYED, SHOWN, Line, Shown, View, visible, wrapped
 
 __all__ = [
     "CANNOT_TELL", "Answer", "emit", "progress", "say", "say_error", "say_json", "say_note",
@@ -73,7 +63,7 @@ def emit(answer: Answer, output: Output) -> int:
     out, limit = getattr(output, "out", None), getattr(output, "limit", SHOWN)
     text = ""
     if out is not None or output.html is not None or output.json:
-        text = to_json({**to_record(found, source=source), **answer.more})
+        text = to_json({**display.to_record(found, source=source), **answer.more})
     if out is not None:
         write_records(out, text, found.records() if answer.rows is None else answer.rows)
     if output.plot is not None:
@@ -88,7 +78,7 @@ def emit(answer: Answer, output: Output) -> int:
             if path is not None:
                 say(f"written: {path}", "dim")
     if not told and (output.json or output.quiet):
-        say_error(conclusion_of(view))
+        say_error(display.conclusion_of(view))
     return 0 if told else CANNOT_TELL
 
 
@@ -126,7 +116,7 @@ def say_view(view: View, limit: int = SHOWN) -> None:
         if isinstance(part, Line):
             say(part.text, _STYLES.get(part.style, ""))
         elif len(part.rows) and not part.detail:
-            _print(laid_out(part, limit=limit, spell=_printable) + "\n")
+            _print(display.laid_out(part, limit=limit, spell=_printable) + "\n")
 
 
 @contextmanager

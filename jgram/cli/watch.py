@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import jgram.sequential as sequential
-from jgram.cli.options import Engine, Inference, Input, Observed, Output
+from jgram.cli.options import Asked, Input, Output
 from jgram.cli.outputs import whole_file
 from jgram.cli.read import kinds_of, listed, read_raw
 from jgram.cli.show import Answer, emit, say_note
@@ -47,31 +47,24 @@ class Watch(NamedTuple):
 
 
 def watch_reports(
-    report: list[str],
-    source: Input,
-    observed: Observed,
-    inference: Inference,
-    engine: Engine,
-    output: Output,
-    gold: str | None,
-    patience: float | None,
+    asked: Asked, report: list[str], output: Output, gold: str | None, patience: float | None
 ) -> int:
     """Watch until every order is told, the stream ends, or nothing new comes for long."""
-    _refuse(source, observed, inference, engine, gold)
-    names = [*report, *observed.needed]
-    about = [*names, str(source.file)]
-    kept = None if engine.checkpoint is None else engine.checkpoint / "watch.npz"
+    _refuse(asked, gold)
+    names = [*report, *asked.needed]
+    about = [*names, str(asked.file)]
+    kept = None if asked.checkpoint is None else asked.checkpoint / "watch.npz"
     watch = Watch() if kept is None or not kept.exists() else _resumed(kept, about)
 
     def verdict(watch: Watch) -> sequential.SequentialRanking | None:
         if watch.state is None:
             return None
-        return sequential.verdict(watch.state, report, confidence=inference.confidence)
+        return sequential.verdict(watch.state, report, confidence=asked.confidence)
 
     found = verdict(watch)
     told = found is not None and found.decided
-    for place, columns in () if told else _arrivals(source, names, watch.place, patience):
-        watch = _after(watch._replace(place=place), columns, source, observed, report)
+    for place, columns in () if told else _arrivals(asked, names, watch.place, patience):
+        watch = _after(watch._replace(place=place), columns, asked, report)
         if kept is not None:
             _keep(kept, watch, about)
         if (found := verdict(watch)) is None:
@@ -83,47 +76,43 @@ def watch_reports(
             break
     if found is None:
         size = 0 if watch.first is None else len(watch.first[report[0]])
-        lost = size and kept is None and str(source.file) == "-"
+        lost = size and kept is None and str(asked.file) == "-"
         fix = ": --checkpoint FOLDER keeps those that come first" if lost else ""
         raise ValueError(f"expected {FEW} records or more to begin with, got {size}{fix}")
-    about = {"file": str(source.file), "observations": observed.columns, "notes": []}
+    about = {"file": str(asked.file), "observations": asked.columns, "notes": []}
     return emit(Answer(found, about, told=found.decided), output)
 
 
-def _refuse(
-    source: Input, observed: Observed, inference: Inference, engine: Engine, gold: str | None
-) -> None:
+def _refuse(asked: Asked, gold: str | None) -> None:
     """Say which options a stream does not take."""
     given = {
-        "--gold": gold, "--weight": inference.weight, "--group": inference.group,
-        "--order": inference.order, "--block-length": inference.block_length,
-        "--kernel": observed.kernel, "--bandwidth": observed.bandwidth, "--bins": observed.bins,
-        "--observation-bins": observed.observation_bins, "--difference": observed.difference,
-        "--scale": observed.scale != "rank", "--abstain": source.abstain,
-        "--missing": source.missing != "keep", "--scheduler": engine.scheduler,
+        "--gold": gold, "--weight": asked.weight, "--group": asked.group,
+        "--order": asked.order, "--block-length": asked.block_length,
+        "--kernel": asked.kernel, "--bandwidth": asked.bandwidth, "--bins": asked.bins,
+        "--observation-bins": asked.observation_bins, "--difference": asked.difference,
+        "--scale": asked.scale != "rank", "--abstain": asked.abstain,
+        "--missing": asked.missing != "keep", "--scheduler": asked.scheduler,
     }  # fmt: skip
     if option := next((option for option, value in given.items() if value), None):
         raise ValueError(f"{option}: expected none with --watch, which reads records once")
-    text = str(source.file) == "-" or source.file.suffix.lower() in _TEXTS
-    if not (text or source.file.is_dir()):
+    text = str(asked.file) == "-" or asked.file.suffix.lower() in _TEXTS
+    if not (text or asked.file.is_dir()):
         raise ValueError(
-            f"{source.file}: expected a folder, a .csv, .tsv or .txt file, or - to watch"
+            f"{asked.file}: expected a folder, a .csv, .tsv or .txt file, or - to watch"
         )
 
 
-def _after(
-    watch: Watch, columns: Columns, source: Input, observed: Observed, reports: Sequence[str]
-) -> Watch:
+def _after(watch: Watch, columns: Columns, asked: Asked, reports: Sequence[str]) -> Watch:
     """What is kept after new records."""
     if watch.state is None:
         columns = columns if watch.first is None else _joined(watch.first, columns)
         if len(columns[reports[0]]) < FEW:
             return watch._replace(first=columns)
         labels, seen = ({name: columns[name] for name in some} for some in
-                        (reports, observed.needed))  # fmt: skip
-        base = fit_baseline(labels, seen, kinds=kinds_of(observed.kind), num_features=FEATURES)
-        if source.classes is not None:
-            classes = listed(source.classes, labels[reports[0]]) or ()
+                        (reports, asked.needed))  # fmt: skip
+        base = fit_baseline(labels, seen, kinds=kinds_of(asked.kind), num_features=FEATURES)
+        if asked.classes is not None:
+            classes = listed(asked.classes, labels[reports[0]]) or ()
             base = replace(base, classes=(*map(str, classes),))
         state = sequential.start(
             base.seen(seen), num_reports=len(reports), num_classes=len(base.classes)
