@@ -1,5 +1,6 @@
 """Every public signature is checked while the tests run; x64 is off unless a test turns it on."""
 
+import csv
 import gc
 import os
 import shlex
@@ -86,3 +87,23 @@ def jgram(folder, monkeypatch, capsys, unchecked):
         return Result(ended.value.code, shown.out, shown.err)
 
     return run
+
+
+def write_table(path: Path, columns) -> None:
+    """Columns by name as a CSV file."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows(zip(*columns.values(), strict=True))
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    """The rows of a CSV file, each by name."""
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def fill_in(path: Path, rows, answers) -> None:
+    """The rows of a sheet with an answer each in the column ``right``."""
+    columns = {name: [row[name] for row in rows] for name in rows[0]}
+    write_table(path, columns | {"right": answers})

@@ -9,6 +9,7 @@ from unittest import mock
 import numpy as np
 
 from jgram.cli import main
+from tests.conftest import write_table
 
 HOSTILE = "</script><script>alert(1)</script>"
 IMAGE = "<img src=x onerror=alert(1)>"
@@ -54,9 +55,8 @@ def make(folder: Path, command: str) -> Page:
         line = ["--report", IMAGE, "--observation"]
         line += ["level"] if command == "issues" else ["symptom"]
         line += ["--report=good", "--report", HOSTILE] if command == "rank" else []
-    rows = [",".join(map(str, row)) for row in zip(*columns.values(), strict=True)]
     table, path = folder / f"{command}.csv", folder / f"{command}.html"
-    table.write_text("\n".join([",".join(columns), *rows]), encoding="utf-8")
+    write_table(table, columns)
     printed, code = run(command, str(table), *line, "--json", "--html", str(path))
     assert code == 0, printed
     return Page(path, printed)

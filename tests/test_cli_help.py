@@ -16,6 +16,7 @@ import jgram
 from jgram.cli.app import COMMANDS, app
 from jgram.data import read_columns
 from tests.refusals import refused
+from tests.test_cli_process import MAIN, run_python
 
 ROOT = Path(__file__).parents[1]
 COMMAND = typer.main.get_command(app)
@@ -59,27 +60,15 @@ def test_shells_complete_and_need_not_wait_for_jax():
     assert not imported & {"jax", "numpy", "matplotlib", "pandas", "scipy"}
 
 
-def test_completion_can_be_installed():
-    done = subprocess.run(
-        [sys.executable, "-m", "jgram", "--show-completion", "bash"],
-        env={**os.environ, "PYTHONPATH": str(ROOT),
-             "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )  # fmt: skip
+def test_completion_can_be_installed_and_the_version_is_said():
+    env = {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
+    done = run_python(MAIN, "--show-completion", "bash", env=env)
     assert "_JGRAM_COMPLETE=complete_bash" in done.stdout
     assert done.stdout.rstrip().endswith("jgram")
+    assert run_python(MAIN, "--version").stdout == f"jgram {jgram.__version__}\n"
 
 
 # What comes in from strangers (SECURITY.md) -------------------------------------------------
-
-
-def test_it_says_which_version_it_is():
-    done = subprocess.run(
-        [sys.executable, "-m", "jgram", "--version"], capture_output=True, text=True, check=True
-    )
-    assert done.stdout == f"jgram {jgram.__version__}\n"
 
 
 def test_nothing_is_unpickled():

@@ -1,6 +1,5 @@
 """``jgram issues``: what it shows, writes and draws, and the one line it refuses with."""
 
-import csv
 import json
 
 import jsonschema
@@ -12,6 +11,7 @@ from pyarrow import table as arrow_table
 
 from jgram import load, schema
 from jgram.plots import figure
+from tests.conftest import fill_in, rows_of, write_table
 
 ROWS, UNLABELLED, FLIPPED = 120, [7, 50], [5, 33, 77, 101]
 NAMES = np.array(["cold", "flu", "[well]"])
@@ -52,21 +52,11 @@ def folder(tmp_path_factory):
         "link": [f"out{i}.png" for i in range(ROWS)],
         "nul": [f"{i}\0.png" for i in range(ROWS)],
     }
-    with (folder / "visits.csv").open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(columns)
-        writer.writerows(zip(*columns.values(), strict=True))
+    write_table(folder / "visits.csv", columns)
     numeric = {name: columns[name] for name in ("level", "temp", "noise")}
-    pq.write_table(
-        arrow_table(
-            {
-                "diagnosis": [label or None for label in labels.tolist()],
-                **numeric,
-                "block": list(np.ones((ROWS, 2))),
-            }
-        ),
-        folder / "visits.parquet",
-    )
+    said = {"diagnosis": [label or None for label in labels.tolist()]}
+    whole = arrow_table({**said, **numeric, "block": list(np.ones((ROWS, 2)))})
+    pq.write_table(whole, folder / "visits.parquet")
     pictures = np.stack([bands(row) for row in range(ROWS)])
     colours = np.stack([pictures] * 3, axis=1) / 255.0
     np.savez(folder / "visits.npz", diagnosis=TRUTH, level=columns["level"], pictures=pictures)
@@ -89,11 +79,6 @@ def folder(tmp_path_factory):
 def place(row):
     """Of a record of the files, by the row that the spreadsheet gives it."""
     return int(row["row"] if isinstance(row, dict) else row) - 2
-
-
-def rows_of(path):
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def test_the_records_that_were_flipped_are_shown_with_their_own_columns(jgram, folder):
@@ -183,10 +168,8 @@ def test_rows_to_check_are_filled_in_and_come_back(jgram, folder):
 
     intervals = []
     for answer in (right, verdict, number, either):
-        with (folder / "done.csv").open("w", newline="") as file:
-            writer = csv.DictWriter(file, list(rows[0]))
-            writer.writeheader()
-            writer.writerows([{**row, "right": answer(row)} for row in rows[:-2]] + rows[-2:])
+        said = [*map(answer, rows[:-2]), "", ""]
+        fill_in(folder / "done.csv", rows, said)
         record = json.loads(jgram(f"{LINE} --checked done.csv --json").stdout)
         assert record["num_checked"] == 38
         low, high = record["interval"]
@@ -256,7 +239,6 @@ REFUSED = {
     f"{SIMPLE} once": "once: expected two records or more of every class, got one of 'rare' (row 5",
     f"{SIMPLE} id": "id: expected class labels, got 120 different ones",
     f"{SIMPLE} diagnosis --missing raise": "diagnosis: 2 of 120 labels missing",
-    f"{SIMPLE} diagnosis --out found.xls": ".csv or .json",
     f"{SIMPLE} diagnosis --images photos": "--images: expected --plot",
     f"{SIMPLE} diagnosis --checked nowhere.csv": "nowhere.csv: No such file",
     f"{LINE} --images nowhere --plot a.png": "expected a folder of images or an .npz file",

