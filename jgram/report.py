@@ -326,7 +326,7 @@ def _judge(judged: _Judged) -> _Judged:
     about["groups"] = groups if groups is None else padded_groups(groups, padding)
     found = contrasts.products(observed, padded, **about)
     pairs = alone = contrasts.payoffs_alone(found)
-    if k > 1 and all(labelled(one).all() for one in padded):
+    if k > 1 and all(labelled(one).all() for one in reports):
         pairs = contrasts.payoffs_of_pairs(found, contrasts.pairs_of(k))
     elif k > 1:
         pairs = contrasts.pair_payoffs(observed, padded, complete=False, **about)
