@@ -32,7 +32,7 @@ from jgram.alignment import Alignment, align, most_likely
 from jgram.arrays import Array, Key, float64, labelled
 from jgram.binding import AS_GIVEN, Bound, Intake, bind, with_features
 from jgram.comparisons import ESTIMABLE, Retention, holm, normal_quantile, sign_test
-from jgram.contrasts import Payoffs, records_of
+from jgram.contrasts import Payoffs, noise_tests_of, records_of
 from jgram.data.columns import named_columns
 from jgram.evidence import CHECKED, FEWEST_REPORTS, GOLD, OBSERVATIONS, OTHERS
 from jgram.findings import Evidence, Finding, class_counts, diagnose, relabelling
@@ -330,8 +330,7 @@ def _judge(judged: _Judged) -> _Judged:
         pairs = contrasts.payoffs_of_pairs(found, contrasts.pairs_of(k))
     elif k > 1:
         pairs = contrasts.pair_payoffs(observed, padded, complete=False, **about)
-    tested = contrasts.noise_tests_of(found) if groups is None else None
-    noise = grouped_noise_tests(observed, found) if tested is None else tested
+    noise = noise_tests_of(found) if groups is None else grouped_noise_tests(observed, found)
     pairs, alone, noise, product = jax.device_get((pairs, alone, noise, found.product))
     pairs, alone = (records_of(paid, lambda part: part[..., :n]) for paid in (pairs, alone))
     if numbered and k > 1:
