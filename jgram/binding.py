@@ -47,7 +47,7 @@ from jgram.table_kernel import TableKernel
 
 __all__ = [
     "AS_GIVEN", "Bound", "Intake", "bind", "bind_files", "bind_observations", "categories",
-    "input_finding", "kind_of_reports", "label_findings", "leak_finding", "with_features",
+    "encode", "input_finding", "kind_of_reports", "label_findings", "leak_finding", "with_features",
 ]  # fmt: skip
 
 FOLDED = 20_000  # records from which categories are folded to distinct ones
@@ -240,6 +240,14 @@ def _read_all(reports: Mapping[str, Any], y: Any, intake: Intake, gold: Any) -> 
         {name: cut(column.take(rows)) for name, column in slicing.items()},
         rows,
     )
+
+
+def encode(
+    reports: Mapping[str, Any], y: Any = None, intake: Intake = AS_GIVEN, gold: Any = None
+) -> tuple[EncodedReports, np.ndarray]:
+    """Reports encoded as :func:`bind` does, none folded, and the rows of the records that stay."""
+    labels, _, frequencies, *_, rows = _read_all(reports, y, intake, gold)
+    return _encode(labels, intake, frequencies), rows
 
 
 def bind_observations(

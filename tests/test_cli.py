@@ -562,6 +562,19 @@ def test_rows_where_reports_differ_are_filled_in_and_settle_their_order(jgram, f
     assert "rows where reports differ" in refused.stderr
 
 
+def test_rows_to_check_are_those_where_reports_differ_as_they_were_ranked(jgram, folder):
+    """Names that are rare by rows are frequent by weight: they are not merged."""
+    truth, row = np.array(["fever", "cold"] * 40), np.arange(80)
+    other = np.where(row < 10, np.where(truth == "fever", "fevar", truth), truth)
+    columns = {"a": truth, "b": other, "y": truth, "w": np.where(row < 10, 20, 1)}
+    write_table(folder / "weighted.csv", columns)
+    line = "rank weighted.csv --report a --report b --observation y --merge auto --weight w"
+    assert jgram(f"{line} --to-check 5 --out weights.csv").exit_code in (0, 3)
+    assert {one["b"] for one in rows_of(folder / "weights.csv")} == {"fevar"}
+    line = "rank visits.csv --report level --report rain --observation symptom --to-check 5"
+    assert "which all differ" in jgram(f"{line} --out numbers.csv").stderr
+
+
 def test_the_bare_command_shows_help(jgram):
     result = jgram("")
     assert "rank" in result.stdout

@@ -209,15 +209,19 @@ def _sheet(asked: Ranked, given: "Given", found: "Ranking", count: int) -> Table
     """Rows where the reports in question differ, with room for what is right."""
     import numpy as np
 
+    from jgram.binding import AS_GIVEN, Intake, encode
     from jgram.cli.issues import beside
-    from jgram.data import encode_reports, read_cells
+    from jgram.data import read_cells
     from jgram.data.files import FIRST_ROW
     from jgram.evidence import rows_to_check
 
-    names = found.in_question
-    how = {name: given.options[name] for name in ("classes", "abstain", "merge")}
-    codes = encode_reports(given.reports, missing="keep", **how).codes
-    rows = given.rows[rows_to_check(np.stack([codes[name] for name in names]), count)]
+    names, options = found.in_question, given.options
+    said = {name: options[name] for name in vars(AS_GIVEN) if name in options}
+    encoded, kept = encode(given.reports, given.observations, Intake(**said), options.get("gold"))
+    codes = np.stack([encoded.codes[name] for name in names])
+    if codes.ndim > 2:
+        raise ValueError("--to-check: expected labels, got numbers, which all differ")
+    rows = given.rows[kept[rows_to_check(codes, count)]]
     cells = read_cells(asked.file, rows.tolist(), **asked.how)
     cells = {
         name: part for name, part in cells.items() if name in names or name not in given.reports
