@@ -156,8 +156,8 @@ def _judge(
         cells = {name: np.asarray(one)[chosen].tolist() for name, one in read.columns.items()}
     else:
         cells = read_cells(asked.file, rows[chosen].tolist(), **asked.how)
-    count = 1 if checking.id else 0
-    own = beside(cells, [*[checking.id] * count, *asked.columns], asked.report)
+    ids = [checking.id] if checking.id else []
+    own, count = beside(cells, [*ids, *asked.columns], asked.report), len(ids)
     listing = found.listing(chosen, rows[chosen] + FIRST_ROW)
     first, *others = listing.fields
     named = listing._replace(fields=[first, *own[:count], *others])

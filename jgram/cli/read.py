@@ -43,7 +43,7 @@ class Given(NamedTuple):
     """What the library judges: its arguments, and a record of where they came from."""
 
     reports: Any  # labels by name; or Bound, of records that stay in files
-    observations: dict[str, Any] | None
+    observations: Any
     kernel: Any
     options: dict[str, Any]
     source: dict[str, Any]
