@@ -5,12 +5,14 @@ import itertools
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas
 import pytest
 from scipy import special, stats
 
 from jgram.annotators import (
     Answers,
     answers_from_columns,
+    answers_from_files,
     answers_from_matrix,
     find_collusion,
     infer_labels,
@@ -454,6 +456,33 @@ def test_repeats_are_one_vote_and_a_consistency_that_holds():
     assert "consistency_low" in rank_annotators(answers).to_frame()
     once = answers_from_columns(item[:9], np.arange(9), said[:9])
     assert np.isnan(consistencies(once, Z)).all()
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_of_more_answers_than_memory_holds_whole_items_are_drawn(tmp_path, suffix):
+    matrix, _ = crowd(3, symmetric(np.linspace(0.6, 0.95, 6), 2), 4000)
+    item, who = np.nonzero(matrix >= 0)
+    order = np.random.default_rng(0).permutation(len(item))
+    table = pandas.DataFrame({"i": item, "w": who, "l": matrix[item, who]}).iloc[order]
+    parts = tmp_path / "parts"
+    parts.mkdir()
+    for k in range(3):
+        part, path = table.iloc[k::3], parts / f"{k}.{suffix}"
+        part.to_csv(path, index=False) if suffix == "csv" else part.to_parquet(path, index=False)
+    whole = answers_from_files(parts, "i", "w", "l")
+    some = answers_from_files(parts, "i", "w", "l", most=6000)
+    assert whole.answered is None
+    assert len(whole.item) == len(item)
+    assert some.answered == len(item)
+    assert 3000 < len(some.item) <= 6000
+    assert (np.bincount(some.item) == 6).all()
+    assert set(some.items) < set(whole.items)
+    assert np.array_equal(some.label.reshape(-1, 6), matrix[list(some.items)])
+    found, of_all = rank_annotators(some), rank_annotators(whole)
+    assert "drawn" in {one.name for one in found.findings}
+    assert "drawn" not in {one.name for one in of_all.findings}
+    right = {one.name: one.balanced.value for one in of_all.annotators}
+    assert all(one.balanced.low < right[one.name] < one.balanced.high for one in found.annotators)
 
 
 def test_abstentions_are_an_outcome_of_their_own():

@@ -8,24 +8,31 @@ by its silence. Items nobody was asked about by an annotator take no memory.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from hashlib import blake2b
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
 
-from jgram.data import check_aligned, drop_missing, encode_labels
-from jgram.data.columns import read
+from jgram.data import Reading, check_aligned, drop_missing, encode_labels
+from jgram.data.columns import Column, read
+from jgram.data.files import Batch, batches, joined, numbered, opened, rows_of, shared
 from jgram.data.labels import EncodedLabels, Merge, merging
 
 __all__ = [
     "Answers",
     "answers_from_columns",
+    "answers_from_files",
     "answers_from_matrix",
     "as_answers",
     "consistencies",
+    "draw_answers",
     "merged",
     "tally",
 ]
 
+MOST = 10_000_000  # answers held of files
+_ALL = 1 << 64  # above every hash
 LARGEST = 1 << 28  # entries of all confusion matrices
 Repeats = Literal["refuse", "first", "last", "majority"]
 
@@ -43,6 +50,7 @@ class Answers:
         classes: Names by code.
         agreed: ``[n]``, where an annotator was asked several times about the item, the share of
             pairs of those answers that are the same, else NaN; ``None`` where nobody was.
+        answered: The number of all answers, where these are those of items drawn at random.
     """
 
     item: np.ndarray
@@ -52,6 +60,7 @@ class Answers:
     annotators: tuple[Any, ...]
     classes: tuple[Any, ...]
     agreed: np.ndarray | None = None
+    answered: int | None = None
 
 
 def answers_from_columns(
@@ -106,6 +115,100 @@ def answers_from_columns(
     kept, agreed = _one_each(items, people, codes, names, repeats, given.row_of)
     found = items.codes[kept], people.codes[kept], codes[kept]
     return Answers(*found, items.classes, people.classes, names, agreed)
+
+
+def answers_from_files(
+    source: str | Path,
+    item: str = "item",
+    annotator: str = "annotator",
+    label: str = "label",
+    *,
+    most: int = MOST,
+    reading: Reading | None = None,
+    **options: Any,
+) -> Answers:
+    """The columns of a long table in files of any size, in bounded memory.
+
+    Of more answers than ``most`` those of items drawn at random are kept, all answers of an item
+    together, so that everything is judged as well as so many answers allow. An item is drawn by a
+    hash of its name: the same ones in every run, however the files are sorted or cut.
+
+    Args:
+        source: As in :func:`jgram.data.read_columns`.
+        item: Column that names the item.
+        annotator: Column that names the annotator.
+        label: Column of the labels.
+        most: How many answers are held, at about 300 bytes each.
+        reading: How the files are read.
+        **options: Of :func:`answers_from_columns`.
+
+    Returns:
+        :class:`Answers`, with the number of all answers where not all are kept.
+
+    Raises:
+        ValueError: As :func:`jgram.data.read_columns` and :func:`answers_from_columns`.
+
+    Example:
+        >>> import tempfile, pathlib
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "answers.csv"
+        >>> rows = [f"i{i},{who},{'no yes'.split()[i % 2]}" for i in range(500) for who in "abc"]
+        >>> _ = path.write_text("\\n".join(["item,annotator,label", *rows]))
+        >>> answers = answers_from_files(path, most=100)
+        >>> answers.answered, len(answers.item) <= 100, set(np.bincount(answers.item).tolist())
+        (1500, True, {3})
+    """
+    columns, total = draw_answers(source, (item, annotator, label), reading or Reading(), most)
+    answers = answers_from_columns(*(columns[name] for name in (item, annotator, label)), **options)
+    return replace(answers, answered=total)
+
+
+def draw_answers(
+    source: Any, names: Sequence[str], reading: Reading, most: int = MOST
+) -> tuple[dict[str, Column], int | None]:
+    """Columns of files, the first of which names the items, of as many items as memory holds.
+
+    Args:
+        source: As of :func:`answers_from_files`, as all others.
+        names: Item, annotator and label.
+        reading: How the files are read.
+        most: How many answers are held.
+
+    Returns:
+        The columns, and the number of all records where not all are kept.
+    """
+    files, reading, _ = opened(source, replace(reading, names=tuple(dict.fromkeys(names))))
+    kept: list[Batch] = []
+    known: dict[str, str] = {}
+    limit, size, total, end = _ALL, 0, 0, 0
+    for path in files:
+        for batch in batches(path, reading, start=end):
+            end, total = batch.end, total + len(batch.rows)
+            kept.append(shared(_drawn(batch, names[0], limit), known))
+            size += len(kept[-1].rows)
+            while size > most and limit > 1:
+                limit = limit * 3 // 4
+                kept = [_drawn(part, names[0], limit) for part in kept]
+                size = sum(len(part.rows) for part in kept)
+    if not size:
+        raise ValueError(f"{source}: expected at least one record, got none")
+    rows = np.concatenate([part.rows for part in kept])
+    found = numbered(joined(kept, source), rows, reading)
+    return found, total if size < total else None
+
+
+def _drawn(batch: Batch, item: str, limit: int) -> Batch:
+    """The records of a batch whose item has a hash below a limit."""
+    if limit == _ALL:
+        return batch
+    cells: Any = batch[item]
+    if not isinstance(cells, list | np.ndarray):
+        cells = cells.to_pylist()
+    draws = {
+        cell: int.from_bytes(blake2b(str(cell).encode(), digest_size=8).digest()) < limit
+        for cell in dict.fromkeys(cells if isinstance(cells, list) else cells.tolist())
+    }
+    rows = np.flatnonzero([draws[cell] for cell in cells])
+    return Batch({name: rows_of(x, rows) for name, x in batch.items()}, batch.rows[rows], batch.end)
 
 
 def answers_from_matrix(

@@ -542,6 +542,16 @@ def _findings(
         "the order is firmer than the levels",
         "check some items yourself where levels matter",
     )
+    if crowd.source.answered is not None:
+        held = len(crowd.source.item)
+        yield Finding(
+            "drawn",
+            "note",
+            f"of {crowd.source.answered:,} answers {held:,} are held in memory, all those of items "
+            "drawn at random (by a hash of their names)",
+            "intervals are those of the answers held; to hold more, answers_from_files(most=)",
+            held / crowd.source.answered,
+        )
     if again := sum(a.consistency is not None for a in listed):
         yield Finding(
             "repeats",

@@ -1,6 +1,6 @@
 """``jgram annotators``: people, or labelling functions, by the answers of their peers."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -120,7 +120,7 @@ def run(
 
         jgram annotators answers.npz --answers answers --out annotators.csv --plot them.png
     """
-    from jgram.annotators.answers import merged
+    from jgram.annotators.answers import MOST, merged
     from jgram.cli.read import merge_of
 
     labels_out = output.labels_out
@@ -130,6 +130,11 @@ def run(
         given, said = merged(_answers(source, columns), merge_of(source.merge))
         if source.merge and said:
             say_note(said)
+        if labels_out is not None and given.answered is not None:
+            raise ValueError(
+                f"--labels-out: expected at most {MOST:,} answers, got {given.answered:,}: split "
+                "the files by item"
+            )
         y, gold = _beside(source, columns, given, checking.checked)
         labels = labels_out is not None or checking.to_check is not None
         found, inferred = _judged(given, y, gold, judging, uncertainty.confidence, labels=labels)
@@ -291,7 +296,8 @@ def _answers(source: Input, given: Columns) -> "Answers":
         answers_from_label_studio,
         answers_from_matrix,
     )
-    from jgram.cli.read import read_raw
+    from jgram.annotators.answers import draw_answers
+    from jgram.cli.read import read_raw, reading_of
 
     if source.file.suffix.lower() == ".json":
         if given.annotator != _ANNOTATOR or given.answers is not None:
@@ -305,9 +311,11 @@ def _answers(source: Input, given: Columns) -> "Answers":
         options = _options(source, given, [])
         return answers_from_label_studio(source.file, item=item, label=label, **options)
     if given.answers is None:
-        columns = read_raw(source, [given.item, given.annotator, given.label])
+        names = [given.item, given.annotator, given.label]
+        columns, total = draw_answers(source.file, names, reading_of(source, names))
         options = _options(source, given, columns[given.label])
-        return answers_from_columns(*columns.values(), **options)
+        found = answers_from_columns(*(columns[name] for name in names), **options)
+        return replace(found, answered=total)
     if source.file.suffix.lower() != ".npz":
         return _wide(source, given)
     if source.classes is not None:

@@ -31,7 +31,7 @@ from jgram.data.written import Written
 
 __all__ = [
     "Given", "Prepared", "first_columns", "kernel_of", "listed", "merge_of", "prepare",
-    "ranked", "read_for_judging", "read_raw", "read_records",
+    "ranked", "read_for_judging", "read_raw", "read_records", "reading_of",
 ]  # fmt: skip
 
 LARGE_BYTES, LARGE_RECORDS = 1 << 28, 5_000_000  # of text or Arrow files, of Parquet files
@@ -64,10 +64,10 @@ class Prepared(NamedTuple):
 
 def read_raw(source: Input, names: Sequence[str]) -> dict[str, Column]:
     """Columns as they stand in the file, their rows numbered as a spreadsheet does."""
-    return _read_said(source, _reading(source, names))[0]
+    return _read_said(source, reading_of(source, names))[0]
 
 
-def _reading(source: Input, names: Sequence[str] | None, observed: Observed = PLAIN) -> Reading:
+def reading_of(source: Input, names: Sequence[str] | None, observed: Observed = PLAIN) -> Reading:
     """How files of any size are read."""
     return Reading(
         None if names is None else tuple(names),
@@ -90,7 +90,7 @@ def first_columns(
     source: Input, names: Sequence[str] | None = None, observed: Observed = PLAIN
 ) -> dict[str, Column]:
     """The first records of columns, of all that can be read by default, of the first file."""
-    files, reading, _ = opened(source.file, _reading(source, names, observed))
+    files, reading, _ = opened(source.file, reading_of(source, names, observed))
     first, found = next(batches(files[0], reading), Batch({}, _NO_ROWS, 0)), {}
     for name, cells in first.items():
         with suppress(ValueError) if names is None else nullcontext():  # structs and the like
@@ -128,7 +128,7 @@ def read_for_judging(
         held = ExitStack()  # the passes are made when the reports are judged
         atexit.register(held.close)
         how: Any = {"map": held.enter_context(_mapped(asked)), "checkpoint": asked.checkpoint}
-        how |= {"gold": gold, "reading": _reading(asked, None, asked), "progress": progress}
+        how |= {"gold": gold, "reading": reading_of(asked, None, asked), "progress": progress}
         bound = bind_files(asked.file, reports, asked.columns, intake, **how)
         return Given(bound, None, None, {"confidence": asked.confidence}, about, {}, _NO_ROWS)
     others = [name for name in (asked.weight, asked.group, gold, *by) if name]
@@ -216,7 +216,7 @@ def read_records(
             f"{taking}: expected no --checkpoint and no --scheduler, which serve to count distinct "
             f"records: {taking} takes the records themselves"
         )
-    reading = _reading(asked, tuple(dict.fromkeys([*named, *others])), asked)
+    reading = reading_of(asked, tuple(dict.fromkeys([*named, *others])), asked)
     if not taking and (asked.told or is_large(asked.file)):
         found = _read_counted(asked, reports, reading, progress)
         if found is not None:

@@ -31,7 +31,7 @@ from jgram.data.written import WORDS_FOR_MISSING, find_written
 __all__ = [
     "FIRST_ROW", "Batch", "Reading", "batches", "column_names", "joined", "list_files", "numbered",
     "opened", "parsed", "read_cells", "read_columns", "read_files", "readable", "rows_of", "select",
-    "told",
+    "shared", "told",
 ]  # fmt: skip
 
 _FORMATS = {
@@ -488,13 +488,10 @@ def _read(
     """Columns of all files end to end as they stand there, how they were read, and their format."""
     files, reading, text = opened(source, reading)
     kind, parts, end = _kind(files[0]), [], 0
-    known: dict[str, str] = {}  # equal cells are one text, where they repeat, and take little room
+    known: dict[str, str] = {}
     for path in files:
         for part in batches(path, reading, None if kind == _NPZ else wanted, start=end):
-            for name, cells in part.items() if text and parts else ():
-                if len(set(cells[:1000])) < 500:
-                    part[name] = [known.setdefault(cell, cell) for cell in cells]
-            parts.append(part)
+            parts.append(shared(part, known) if parts else part)
             reading = replace(reading, names=tuple(part))
         end = parts[-1].end if parts else 0
     if wanted is None and not any(len(part.rows) for part in parts):
@@ -526,6 +523,14 @@ def rows_of(values: Any, rows: np.ndarray) -> Any:
     if isinstance(values, list):
         return [values[row] for row in rows.tolist()]
     return values[rows] if isinstance(values, np.ndarray) else values.take(rows)
+
+
+def shared(batch: Batch, known: dict[str, str]) -> Batch:
+    """Cells of which equal ones are one known text, where they repeat: they take little room so."""
+    for name, cells in batch.items():
+        if isinstance(cells, list) and len(set(cells[:1000])) < 500:
+            batch[name] = [known.setdefault(cell, cell) for cell in cells]
+    return batch
 
 
 # Cells of text -------------------------------------------------------------------------------
