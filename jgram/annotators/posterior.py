@@ -11,11 +11,12 @@ the pooled matrix, worth ``strength`` answers. Expectation and maximisation take
     pool         =  sum of N over annotators, rows brought to sum 1
     C_a[s, l]    =  (N_a[s, l] + strength pool[s, l]) / (N_a[s, .] + strength)
 
-An abstention is one more outcome. Its probability has a prior of its own, centred on the share of
-items that the annotator leaves out *whatever their state*: silence speaks only of annotators who
-are silent about some classes more than about others, and labels share what is left.
+An abstention is one more outcome, of one probability in all states whose label the annotator
+names (a tenth as often as others do, or more) and of another in all others: silence tells who only
+ever says "spam" from whoever may say anything, and no more. A probability for each state takes what
+items have in common beside their class, such as being short, for classes.
 
-Each ``strength`` moves, an iteration, to the best of a few places near it in a fixed grid by the
+The ``strength`` moves, an iteration, to the best of a few places near it in a fixed grid by the
 marginal likelihood of the soft counts (a Dirichlet and multinomial for each annotator and state).
 It is Dawid and Skene's model but for the priors. Six iterations from vote shares: on public crowds
 more of them moved away from the truth (experiments/annotators.py).
@@ -67,6 +68,7 @@ ITERATIONS = 6
 STRENGTHS = tuple(0.5 * 2.0 ** (k / 2) for k in range(28))  # 0.5 to 5793 answers
 MOVES = (0, -1, 1, -3, 3)  # the first of equals: stay
 FIRST_STRENGTH = 9  # the place of 11.3
+RARE = 0.1  # of how often others give a label: less names no class
 
 
 Rows = tuple[Int[ArrayLike, " n"], Int[ArrayLike, " n"], Int[ArrayLike, " n"]]
@@ -150,23 +152,32 @@ def _shrink(counts: Array, centre: Array, place: Array) -> tuple[Array, Array, A
 
 
 def _maximise(
-    q: Array, places: Array, m: int, classes: int, item: Array, cell: Array, counted: Array
+    q: Array, place: Array, named: Array, classes: int, item: Array, cell: Array, counted: Array
 ) -> tuple[Model, Array]:
-    """The maximisation step, and the next places in the grid of strengths."""
+    """The maximisation step, and the next place in the grid of strengths."""
+    m = len(named)
     seen = q * counted[:, None]
     counts = jax.ops.segment_sum(seen[item], cell, m * (classes + 1)).reshape(m, classes + 1, -1)
     pool = counts[:, :classes].sum(axis=0) + 1e-3
     pool = pool / pool.sum(axis=0)
-    labels, strength, first = _shrink(counts[:, :classes], pool, places[0])
-    voted = jnp.stack([counts[:, :classes].sum(axis=1), counts[:, classes]], axis=1)
-    share = voted.sum(axis=2, keepdims=True) / jnp.maximum(
-        voted.sum(axis=(1, 2), keepdims=True), 1e-6
-    )
-    speaks, _, second = _shrink(voted, share, places[1])
-    channels = jnp.concatenate([labels * speaks[:, :1], speaks[:, 1:]], axis=1)
+    labels, strength, place = _shrink(counts[:, :classes], pool, place)
+    given, silent = counts[:, :classes].sum(axis=1), counts[:, classes]
+
+    def share(states: Array) -> Array:
+        often = (states * given).sum(axis=1, keepdims=True)
+        return often / jnp.maximum(often + (states * silent).sum(axis=1, keepdims=True), 1e-6)
+
+    speaks = jnp.where(named, share(named), share(1.0 - named))[:, None]
+    channels = jnp.concatenate([labels * speaks, 1.0 - speaks], axis=1)
     prior = (seen.sum(axis=0) + 1.0) / (seen.sum() + q.shape[1])
-    model = Model(jnp.log(prior), jnp.log(jnp.maximum(channels, 1e-10)), strength)
-    return model, jnp.stack([first, second])
+    return Model(jnp.log(prior), jnp.log(jnp.maximum(channels, 1e-10)), strength), place
+
+
+def _named(cell: Array, m: int, classes: int) -> Array:
+    """``[m, d]``: 1 where an annotator gives a label a tenth as often as all do, or more."""
+    often = jnp.bincount(cell, length=m * (classes + 1)).reshape(m, classes + 1)[:, :classes]
+    share = often.sum(axis=0) / jnp.maximum(often.sum(), 1)
+    return 1.0 * (often > RARE * share * often.sum(axis=1, keepdims=True))
 
 
 @partial(jax.jit, static_argnames=("m", "classes", "iterations"))
@@ -187,7 +198,7 @@ def fit(
         rows: Item, annotator and outcome of each answer: the label, ``classes`` for an abstention.
         counted: 1 where an item has a part in fitting the model, 0 where not.
         m: Number of annotators.
-        classes: Number of labels; there may be more states.
+        classes: Number of labels; of several states for each, state ``s`` is of class ``s % d``.
         evidence: Log likelihood of each item's states by what is not an answer.
         iterations: Rounds of expectation and maximisation.
 
@@ -207,15 +218,16 @@ def fit(
     """
     item, annotator, outcome, counted, start = map(jnp.asarray, (*rows, counted, start))
     cell = annotator * (classes + 1) + outcome
+    items, states = start.shape
+    named = jnp.tile(_named(cell, m, classes), states // classes)
 
     def step(_: Any, state: tuple[Array, Array, Model]) -> tuple[Array, Array, Model]:
-        q, places, _ = state
-        model, places = _maximise(q, places, m, classes, item, cell, counted)
-        return posteriors(model, (item, annotator, outcome), items, evidence), places, model
+        q, place, _ = state
+        model, place = _maximise(q, place, named, classes, item, cell, counted)
+        return posteriors(model, (item, annotator, outcome), items, evidence), place, model
 
-    items, states = start.shape
     blank = Model(jnp.zeros(states), jnp.zeros((m, classes + 1, states)), jnp.zeros(()))
-    first = (start, jnp.full(2, FIRST_STRENGTH), blank)
+    first = (start, jnp.asarray(FIRST_STRENGTH), blank)
     q, _, model = jax.lax.fori_loop(0, iterations, step, first)
     return model, q
 
