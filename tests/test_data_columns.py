@@ -31,18 +31,18 @@ def test_columns_must_line_up():
         assert ".toarray()" in refused(check_observations, {"words": given})
 
 
+GAPS = {"a": [1, None, 3, 4], "b": [5, 6, 7, 8]}
+
+
 @pytest.mark.parametrize(
     "y",
     [
         [1.0, None, 3.0, 4.0],
         np.array([[1, 1], [2, np.nan], [3, 3], [4, 4]]),
-        pd.Series([1, None, 3, 4], dtype="Int64"),
-        pl.Series([1, None, 3, 4]),
+        pd.Series(GAPS["a"], dtype="Int64"),
+        pl.Series(GAPS["a"]),
         pa.chunked_array([[1, None], [3, 4]]),
-        {"a": [1, None, 3, 4], "b": [5, 6, 7, 8]},
-        pd.DataFrame({"a": [1, None, 3, 4], "b": [5, 6, 7, 8]}),
-        pl.DataFrame({"a": [1, None, 3, 4], "b": [5, 6, 7, 8]}),
-        pa.table({"a": [1, None, 3, 4], "b": [5, 6, 7, 8]}),
+        *(made(GAPS) for made in (dict, pd.DataFrame, pl.DataFrame, pa.table)),
     ],
     ids=lambda y: f"{type(y).__module__.split('.')[0]} {type(y).__name__}",
 )
