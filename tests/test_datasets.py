@@ -3,6 +3,7 @@
 import hashlib
 import io
 import pickle
+import re
 import tarfile
 from pathlib import Path
 
@@ -57,13 +58,8 @@ def test_archive_and_folders_give_the_images(small_cifar, tmp_path):
         found, found_labels = encoder._read_batches(path)
         np.testing.assert_array_equal(found, images)
         np.testing.assert_array_equal(found_labels, labels)
-
-
-def test_truncated_archive_is_refused(small_cifar, tmp_path):
-    archive = _archive(tmp_path / "cifar.tar.gz", small_cifar[2])
     archive.write_bytes(archive.read_bytes()[:-2000])
-    with pytest.raises(ValueError, match=r"cifar.tar.gz.*breaks off"):
-        encoder.cifar10(archive)
+    assert re.search(r"cifar.*gz.*breaks off", refused(encoder.cifar10, archive))
     archive.write_bytes(b"<html>moved</html>")
     with pytest.raises(ValueError, match="expected the whole official archive"):
         encoder.cifar10(archive)
@@ -76,12 +72,11 @@ class _Attack:
 
 def test_altered_archive_is_refused_before_it_is_unpickled(small_cifar, tmp_path):
     contents = {**small_cifar[2], "data_batch_3": pickle.dumps(_Attack())}
-    archive = _archive(tmp_path / "cifar.tar.gz", contents)
-    with pytest.raises(ValueError, match=r"data_batch_3 with MD5.*truncated or altered"):
-        encoder.cifar10(archive)
+    message = refused(encoder.cifar10, _archive(tmp_path / "cifar.tar.gz", contents))
+    assert re.search("data_batch_3 with MD5.*truncated or altered", message)
     del contents["test_batch"]
-    with pytest.raises(ValueError, match="test_batch"):
-        encoder.cifar10(_archive(tmp_path / "less.tar.gz", contents))
+    less = _archive(tmp_path / "less.tar.gz", contents)
+    assert "test_batch" in refused(encoder.cifar10, less)
 
 
 def test_missing_files_are_named(tmp_path):
@@ -93,16 +88,13 @@ def test_missing_files_are_named(tmp_path):
 
 
 def test_npz_of_other_contents_is_refused(tmp_path):
-    path = tmp_path / "cifar.npz"
+    path, images = tmp_path / "cifar.npz", np.zeros((5, 32, 32, 3), np.uint8)
     np.savez(path, pictures=np.zeros(3))
-    with pytest.raises(ValueError, match=r"expected images and labels.*got pictures"):
-        encoder.cifar10(path)
-    np.savez(path, images=np.zeros((5, 32, 32, 3), np.uint8), labels=np.zeros(5))
-    with pytest.raises(ValueError, match=r"expected uint8 images \[60000, 32, 32, 3\]"):
-        encoder.cifar10(path)
+    assert re.search("expected images and labels.*got pictures", refused(encoder.cifar10, path))
+    np.savez(path, images=images, labels=np.zeros(5))
+    assert "expected uint8 images [60000, 32, 32, 3]" in refused(encoder.cifar10, path)
     path.write_bytes(path.read_bytes()[:500])
-    with pytest.raises(ValueError, match="breaks off"):
-        encoder.cifar10(path)
+    assert "breaks off" in refused(encoder.cifar10, path)
 
 
 def test_another_order_is_refused(tmp_path, monkeypatch):
@@ -111,13 +103,11 @@ def test_another_order_is_refused(tmp_path, monkeypatch):
     read = {"images": images, "labels": labels}
     path = tmp_path / "cifar.npz"
     monkeypatch.setattr(encoder, "_read_npz", lambda _: (read["images"], read["labels"]))
-    with pytest.raises(ValueError, match=r"standard order \(6, 9, 9, 4, 1"):
-        encoder.cifar10(path)
+    assert "standard order (6, 9, 9, 4, 1" in refused(encoder.cifar10, path)
     monkeypatch.setattr(encoder, "LABELS", hashlib.sha256(labels.tobytes()).hexdigest())
     np.testing.assert_array_equal(encoder.cifar10(path).test_labels, labels[50000:])
     read["labels"] = labels[::-1]
-    with pytest.raises(ValueError, match="standard order"):
-        encoder.cifar10(path)
+    assert "standard order" in refused(encoder.cifar10, path)
 
 
 def test_compact_file_is_whole_and_in_standard_order(shared_data):
@@ -129,8 +119,8 @@ def test_compact_file_is_whole_and_in_standard_order(shared_data):
     with np.load(shared_data / "cifar10" / "cifar10_lossless_train_first4000.npz") as file:
         error = file["train_images"].astype(float) - data.train[:4000]
     assert 10 * np.log10(255**2 / np.mean(error**2)) > 29  # decibels: lossy, the same pictures
-    with pytest.raises(ValueError, match="bytes of scans"):
-        encoder._decode(Path("x"), np.zeros(1, np.uint8), np.array([5]), np.zeros(4, np.uint8))
+    scans = np.zeros(1, np.uint8), np.array([5]), np.zeros(4, np.uint8)
+    assert "bytes of scans" in refused(encoder._decode, Path("x"), *scans)
 
 
 def test_read_images_from_folder_and_npz(tmp_path):
@@ -144,20 +134,16 @@ def test_read_images_from_folder_and_npz(tmp_path):
     assert names == ["a.png", "b/1.png", "c.PNG"]
     np.testing.assert_array_equal(found, images[[1, 0, 2]])
     Image.fromarray(images[0, :, :, 0]).resize((20, 10)).save(tmp_path / "grey.png")
-    with pytest.raises(ValueError, match=r"one size.*grey.png \(10, 20\)"):
-        datasets.read_images(tmp_path)
+    assert re.search(r"one size.*grey.png \(10, 20\)", refused(datasets.read_images, tmp_path))
     assert datasets.read_images(tmp_path, resize=6)[0].shape == (4, 6, 6, 3)
     np.savez(tmp_path / "few.npz", images=images, labels=np.zeros(3))
     np.testing.assert_array_equal(datasets.read_images(tmp_path / "few.npz")[0], images)
     np.savez(tmp_path / "few.npz", labels=np.zeros(3))
-    with pytest.raises(ValueError, match="one array of images"):
-        datasets.read_images(tmp_path / "few.npz")
-    for nothing in (tmp_path / "none", tmp_path / "none.npz"):
-        with pytest.raises(FileNotFoundError, match="o such"):
-            datasets.read_images(nothing)
+    assert "one array of images" in refused(datasets.read_images, tmp_path / "few.npz")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(FileNotFoundError, match="no images"):
-        datasets.read_images(tmp_path / "empty")
+    for nothing, words in (("none", "o such"), ("none.npz", "o such"), ("empty", "no images")):
+        with pytest.raises(FileNotFoundError, match=words):
+            datasets.read_images(tmp_path / nothing)
 
 
 def test_unreadable_images_are_refused_in_one_line(tmp_path, monkeypatch):

@@ -65,14 +65,10 @@ OF_TEXTS = (
 )
 
 
-def ways(values: list[Any]) -> tuple[Any, ...]:
+def ways(values: list[Any]) -> np.ndarray:
     """The containers that such values can be in."""
-    return ANY + OF_TEXTS * any(isinstance(value, str) for value in values)
-
-
-def contained(rng: np.random.Generator, values: list[Any]) -> Any:
-    """A column in some container."""
-    return rng.choice(np.array(ways(values), object))(values)
+    texts = any(isinstance(value, str) for value in values)
+    return np.array(ANY + OF_TEXTS * texts, object)
 
 
 WRITTEN = (
@@ -89,7 +85,7 @@ def test_labels_of_any_type_in_any_container_are_told_apart(rng, written, missin
         name: [None if a else written(x) for x, a in zip(row.tolist(), gaps, strict=True)]
         for name, row, gaps in zip("ab", codes, absent, strict=True)
     }
-    container = rng.choice(np.array(ways(reports["a"]), object))
+    container = rng.choice(ways(reports["a"]))
     given = {name: container(values) for name, values in reports.items()}
     encoded = encode_reports(given, missing=missing)
     kept = [j for j in range(N) if missing == "keep" or not absent[:, j].any()]
@@ -214,12 +210,12 @@ def test_a_table_in_any_container_or_file_is_the_same_table(tmp_path, rng, scale
         columns["day"], form = days.astype(float), FORMS[rng.integers(len(FORMS))]
         start = datetime.datetime(2001, 3, 1)
         written["day"] = [f"{start + datetime.timedelta(int(day)):{form}}" for day in days]
-        keys = time_keys(column(contained(rng, written["day"]), "day"))
+        keys = time_keys(column(rng.choice(ways(written["day"]))(written["day"]), "day"))
         assert np.array_equal(np.argsort(keys, kind="stable"), np.argsort(days, kind="stable"))
     if container is None:
         table = read_columns(as_file(rng, written, tmp_path), list(written))
     elif container is dict:
-        table = {name: contained(rng, values) for name, values in written.items()}
+        table = {name: rng.choice(ways(x))(x) for name, x in written.items()}
     else:
         table = container(written)
     prepared = prepare_table(table, scale=scale)
@@ -259,12 +255,8 @@ def read_or_refused(path: Path | None, way: Any) -> Any:
         return way()
     except ValueError as error:
         line, named = str(error), path is None or str(path) in str(error)
-        if (
-            type(error) is not ValueError
-            or "\n" in line
-            or len(line) >= 600
-            or not (named or line.startswith(("x: ", "label: ")))
-        ):
+        named = named or line.startswith(("x: ", "label: "))
+        if type(error) is not ValueError or "\n" in line or len(line) >= 600 or not named:
             raise AssertionError(f"not one line that names the file: {error!r}") from error
     except MemoryError:  # a size that flipped
         pass
@@ -317,17 +309,15 @@ def test_no_record_is_lost_to_stray_quotes(tmp_path, rng, separator, end, strays
 def written_file(rng: np.random.Generator, suffix: str) -> bytes:
     sink = io.BytesIO()
     columns = {"x": rng.normal(size=40), "label": rng.choice(["a", "b", "long name"], 40)}
-    match suffix:
-        case ".npz":
-            np.savez_compressed(sink, **columns)
-        case ".csv.gz":
-            sink.write(gzip.compress(pd.DataFrame(columns).to_csv(index=False).encode(), mtime=0))
-        case ".png":
-            Image.fromarray(rng.integers(0, 256, (16, 16, 3), np.uint8)).save(sink, "PNG")
-        case ".parquet":
-            parquet.write_table(pa.table(columns), sink)
-        case _:
-            feather.write_feather(pa.table(columns), sink)
+    if suffix == ".npz":
+        np.savez_compressed(sink, **columns)
+    elif suffix == ".csv.gz":
+        sink.write(gzip.compress(pd.DataFrame(columns).to_csv(index=False).encode(), mtime=0))
+    elif suffix == ".png":
+        Image.fromarray(rng.integers(0, 256, (16, 16, 3), np.uint8)).save(sink, "PNG")
+    else:
+        write = parquet.write_table if suffix == ".parquet" else feather.write_feather
+        write(pa.table(columns), sink)
     return sink.getvalue()
 
 
@@ -360,13 +350,8 @@ OTHERS = (None, 3, -1.5, "text", True, [], {}, [None], [[1]], {"a": 1}, [{}], ["
 def test_an_export_of_another_shape_is_read_or_refused_in_one_line(tmp_path, rng, other, item):
     """An export of Label Studio of which one part is null, or of another type."""
     choice = {"from_name": "kind", "type": "choices", "value": {"choices": ["cat"]}}
-    tasks: Any = [
-        {"id": i, "data": {"image": f"{i}.jpg"}, "annotations": [
-            {"completed_by": {"id": who, "email": f"{who}@x"}, "result": [choice]}
-            for who in range(3)
-        ]}
-        for i in range(4)
-    ]  # fmt: skip
+    who = [{"completed_by": {"id": i, "email": f"{i}@x"}, "result": [choice]} for i in range(3)]
+    tasks: Any = [{"id": i, "data": {"image": f"{i}.jpg"}, "annotations": who} for i in range(4)]
     tasks = json.loads(json.dumps(tasks))
     places, nodes = [], [tasks]
     while nodes:

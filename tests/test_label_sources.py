@@ -106,15 +106,10 @@ def test_answers_of_an_export_are_those_of_the_long_table(export):
 
 def test_annotators_have_emails_or_ids():
     said = result("cat"), result("dog")
-    answers = answers_from_label_studio(
-        [task(1, annotation(3, said[0]), annotation({"id": 5}, said[1]))]
-    )
-    assert answers.annotators == (3, 5)
-    named = [
-        annotation({"id": 4, "email": "b@x.org"}, said[0]),
-        annotation({"email": "a"}, said[1]),
-    ]
-    assert answers_from_label_studio([task(1, *named)]).annotators == ("a", "b@x.org")
+    mail = {"id": 4, "email": "b@x.org"}
+    for who, names in (((3, {"id": 5}), (3, 5)), ((mail, {"email": "a"}), ("a", "b@x.org"))):
+        answers = answers_from_label_studio([task(1, *map(annotation, who, said))])
+        assert answers.annotators == names
     both = [task(1, annotation(3, said[0], result("bad", "quality")), annotation(4, said[1]))]
     assert answers_from_label_studio(both, label="kind").classes == ("cat", "dog")
 
@@ -128,11 +123,7 @@ def test_the_command_reads_an_export(export, monkeypatch, capsys, unchecked):
         (["--item", "image", "--json"], 0, '"name": 3'),
         (["--annotator", "who"], 2, "--annotator: expected a table or an array"),
         (["--label", "kinds"], 2, "expected annotations with choices named 'kinds', got none"),
-        (
-            ["--item", "picture"],
-            2,
-            "task 0: expected 'picture' in its data",
-        ),
+        (["--item", "picture"], 2, "task 0: expected 'picture' in its data"),
     ):
         with pytest.raises(SystemExit) as ended:
             main(["annotators", str(path), *more])
