@@ -209,41 +209,23 @@ def _scaled(vote: np.ndarray, z: np.ndarray, w: np.ndarray) -> np.ndarray:
 def _calibrate(
     predictions: np.ndarray, labels: np.ndarray, w: np.ndarray
 ) -> tuple[np.ndarray, float]:
-    """``softmax(predictions a + b)`` by Newton's method, and the mean of the weights ``a``."""
+    """``softmax(predictions a + b)`` of most likelihood, and the mean of the weights ``a``."""
+    from scipy.optimize import minimize
+    from scipy.special import log_softmax
+
     n, d, k = predictions.shape
-    z, rows = np.eye(d)[labels], np.arange(n)
-    penalty = np.full((k + d, k + d), 0.0)
-    penalty[:k, :k] = np.eye(k) - 1 / k
-    penalty += 0.01 * np.eye(k + d)
+    z, total = np.eye(d)[labels], w.sum()
+    penalty = 0.01 * np.eye(k + d)
+    penalty[:k, :k] += np.eye(k) - 1 / k
 
-    def softmax(parameters: np.ndarray) -> tuple[np.ndarray, float]:
-        logits = predictions @ parameters[:k] + parameters[k:]
-        logits -= logits.max(axis=1, keepdims=True)
-        log_p = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
-        return np.exp(log_p), w @ log_p[rows, labels] - parameters @ penalty @ parameters / 2
+    def loss(parameters: np.ndarray) -> tuple[float, np.ndarray]:
+        log_p = log_softmax(predictions @ parameters[:k] + parameters[k:], axis=1)
+        residual, prior = w[:, None] * (z - np.exp(log_p)), penalty @ parameters
+        slope = [np.einsum("nd,ndk->k", residual, predictions), residual.sum(axis=0)]
+        value = parameters @ prior / 2 - w @ log_p[np.arange(n), labels]
+        return value / total, (prior - np.concatenate(slope)) / total
 
-    parameters = np.concatenate([np.ones(k), np.zeros(d)])
-    p, value = softmax(parameters)
-    for _ in range(50):
-        spread = p[:, :, None] * (predictions - np.einsum("nd,ndk->nk", p, predictions)[:, None])
-        spread *= w[:, None, None]
-        cross = spread.sum(axis=0)
-        weights = np.einsum("ndi,ndj->ij", predictions, spread)
-        hessian = penalty + np.block(
-            [[weights, cross.T], [cross, np.diag(w @ p) - p.T @ (w[:, None] * p)]]
-        )
-        residual = w[:, None] * (z - p)
-        slope = np.concatenate(
-            [np.einsum("nd,ndk->k", residual, predictions), residual.sum(axis=0)]
-        )
-        step = np.linalg.solve(hessian, slope - penalty @ parameters)
-        for shorter in 0.5 ** np.arange(12):
-            new_p, new = softmax(parameters + shorter * step)
-            if new >= value:
-                break
-        else:
-            break
-        gained, p, value, parameters = new - value, new_p, new, parameters + shorter * step
-        if gained < 1e-9 * w.sum():
-            break
-    return p, float(parameters[:k].mean())
+    start = np.concatenate([np.ones(k), np.zeros(d)])
+    found = minimize(loss, start, jac=True, method="BFGS", options={"gtol": 1e-8}).x
+    p = np.exp(log_softmax(predictions @ found[:k] + found[k:], axis=1))
+    return p, float(found[:k].mean())

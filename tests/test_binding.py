@@ -103,15 +103,6 @@ def test_every_record_is_like_itself():
         assert np.all(block[np.triu_indices(5, 1)] < 1)
 
 
-def test_several_categories_are_one_outcome_exactly():
-    observed, *_ = bind_observations({"sex": SEX, "city": CITY})
-    codes = np.asarray(observed.points)
-    same = (SEX[:, None] == SEX) & (CITY[:, None] == CITY)
-    np.testing.assert_array_equal(codes[:, None] == codes, same)
-    assert sorted(set(codes)) == list(range(6))
-    np.testing.assert_array_equal(observed.block(ROWS, ROWS), same)
-
-
 def test_kinds_and_scale_prepare_the_table():
     codes = ROWS % 7
     as_number, as_category = (

@@ -227,15 +227,6 @@ def test_categories_of_many_levels_stay_equally_far_apart():
     np.testing.assert_array_equal(points[::2], points[1::2])
 
 
-def test_the_order_of_records_changes_nothing():
-    columns = {"age": [30, 41, None, 52, 28, 61], "sex": SEX}
-    order = np.array([3, 1, 5, 0, 2, 4])
-    moved = {name: [values[j] for j in order] for name, values in columns.items()}
-    np.testing.assert_allclose(
-        prepare_table(moved).points, prepare_table(columns).points[order], atol=1e-12
-    )
-
-
 @pytest.mark.parametrize(
     ("columns", "part"),
     [

@@ -58,15 +58,6 @@ def test_vote_equals_a_double_loop():
     np.testing.assert_allclose(vote, expected, atol=2e-5)
 
 
-def test_no_predictor_sees_the_records_own_label():
-    _, labels, y = blobs([12, 9, 7], 0.2)
-    other = labels.copy()
-    other[5] = (labels[5] + 1) % 3
-    observed = observe(RBF(2.0), y)
-    votes = [left_out._vote(observed, np.eye(3)[x], np.ones(len(x)))[5] for x in (labels, other)]
-    np.testing.assert_allclose(votes[0], votes[1], atol=1e-5)
-
-
 def test_calibration_is_the_maximum_of_the_penalised_likelihood():
     rng = np.random.default_rng(1)
     labels, predictions = rng.integers(0, 3, 60), rng.normal(size=(60, 3, 2))
