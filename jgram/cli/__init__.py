@@ -9,14 +9,8 @@ __all__ = ["main"]
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line; all is imported inside of ``try``, so that nothing escapes it.
-
-    Args:
-        arguments: Those of the process by default.
-
-    Raises:
-        SystemExit: Always, with the exit code.
-    """
+    """Run the command line, which always raises :class:`SystemExit` with the exit code; all is
+    imported inside of ``try``, so that nothing escapes it."""
     try:
         import sys
 

@@ -18,18 +18,10 @@ _CHANNELS = (1, 3, 4)
 def read_images(
     place: Path, rows: Sequence[int], size: int, name: str | None, cells: Mapping[str, Any]
 ) -> list[np.ndarray]:
-    """The images of some rows, each as :func:`jgram.plots.images_figure` takes them.
+    """The images of some rows of ``size``, each as :func:`jgram.plots.images_figure` takes them.
 
-    Args:
-        place: An npz file, or a folder whose image files line up with the rows: sorted by name,
-            numbers in names by their value.
-        rows: The rows wanted.
-        size: The number of rows of the table.
-        name: The array of the npz file, or the column that names the files of the folder.
-        cells: The columns of the table, of those rows.
-
-    Raises:
-        ValueError: Images that do not line up with the rows, or cannot be read.
+    ``place`` is an npz file, ``name`` its array; or a folder whose image files line up with all
+    rows, sorted by name (numbers in names by their value), or are named by a column of ``cells``.
     """
     if place.suffix.lower() == ".npz":
         return [_picture(image) for image in _array(place, size, name)[list(rows)]]

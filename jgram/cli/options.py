@@ -235,12 +235,6 @@ def merged(command: Callable[..., int | None]) -> Callable[..., int | None]:
     Before it runs, the files that it would write are looked at: fields that name, beside their
     type, the suffixes of a file (none: a folder). Other paths are read.
 
-    Args:
-        command: A function; the types of its parameters are groups.
-
-    Returns:
-        A function of all options by name, with the signature and annotations of that.
-
     Example:
         >>> def command(listing: Listing): ...
         >>> list(signature(merged(command)).parameters)

@@ -40,17 +40,10 @@ _RUN = tuple("=+-@\t\r\n")  # what a spreadsheet takes for a formula, at the sta
 def check_outputs(
     outputs: Mapping[str, tuple[Path | None, Sequence[str]]], inputs: Iterable[Path | None]
 ) -> None:
-    """Refuse, before any work, files that could not be written after it, or would lose others.
+    """Refuse, before any work, files that could not be written after it, or would lose others:
+    inputs, what will be read with them, other outputs, tables in which somebody wrote answers.
 
-    Args:
-        outputs: By option the file, if there is one, and the suffixes that it may have; a folder
-            for none.
-        inputs: Files, folders and globs that are read.
-
-    Raises:
-        ValueError: Another suffix, no such folder, not a file; an output that is an input, lies
-            among them or is another output; a table in which somebody wrote answers.
-        OSError: A folder that cannot be written to, a name that is too long.
+    ``outputs`` has by option the file, and the suffixes that it may have; none for a folder.
 
     Example:
         >>> check_outputs({"--out": (Path("a.xls"), (".csv", ".json"))}, [])
@@ -187,15 +180,7 @@ def whole_file(path: Path) -> Iterator[Path]:
     """A file beside the file to write to, which takes the file's name once all went well.
 
     It has a name that nobody can foresee, and is made here: no link that lies there is followed.
-
-    Args:
-        path: The file; what it held stays until then.
-
-    Yields:
-        The path to write to, of the same suffix.
-
-    Raises:
-        OSError: Of the file by its own name, a full disk for example.
+    An ``OSError``, of a full disk for example, is of the file by its own name.
     """
     target = Path(os.path.realpath(path))  # a link stays one
     beside = target.with_name(f".{target.stem[:32]}-{token_hex(8)}{target.suffix}")

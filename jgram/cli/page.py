@@ -32,15 +32,7 @@ _COLOURS = {MARK: "good", SOFT: "soft", TEXT: "ink", WORSE: "bad", PAPER: "paper
 def write_page(
     path: Path, view: View, drawing: "Figure | None", source: Mapping[str, Any], text: str
 ) -> None:
-    """The page of a result.
-
-    Args:
-        path: The file to write.
-        view: What the result shows.
-        drawing: Its picture, if there is one.
-        source: Where the records came from: ``file``, and perhaps ``seed``.
-        text: The result as JSON, to download from the page.
-    """
+    """The page of a result: its view, its picture, and its JSON to download."""
     from jgram import __version__
 
     script, style = (_read(name) for name in ("page.js", "page.css"))

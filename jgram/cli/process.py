@@ -39,13 +39,9 @@ def prepare_process() -> None:
 
 
 def end(error: BaseException) -> int:
-    """Say in one line why the command ends.
+    """Say in one line why the command ends, and give its exit code.
 
-    Args:
-        error: What was raised.
-
-    Returns:
-        The exit code. Errors of jgram's own are raised again where ``JGRAM_TRACEBACK`` is set.
+    Errors of jgram's own are raised again where ``JGRAM_TRACEBACK`` is set.
     """
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, int) else 1

@@ -27,27 +27,16 @@ _STYLES = {"conclusion": "bold", "aside": "dim", "warning": "yellow", "fatal": "
 
 
 class Answer(NamedTuple):
-    """What a command found, and all that goes out of it.
-
-    Attributes:
-        found: The result.
-        source: Where the records came from: ``file``, and perhaps more.
-        told: Whether the data could tell.
-        view: What is shown; by default what the result says.
-        drawing: What ``--plot`` writes; by default the result's picture.
-        rows: What ``--out`` holds as CSV; by default the result's.
-        more: What the JSON has beside the result.
-        written: Files that are there already.
-    """
+    """What a command found, and all that goes out of it, where it is not what the result says."""
 
     found: Shown
-    source: Mapping[str, Any]
-    told: bool = True
+    source: Mapping[str, Any]  # where the records came from: file, and perhaps more
+    told: bool = True  # whether the data could tell
     view: View | None = None
-    drawing: Any = None
-    rows: Iterable[Mapping[str, Any]] | None = None
-    more: Mapping[str, Any] = {}
-    written: Sequence[Path | None] = ()
+    drawing: Any = None  # what --plot writes
+    rows: Iterable[Mapping[str, Any]] | None = None  # what --out holds as CSV
+    more: Mapping[str, Any] = {}  # what the JSON has beside the result
+    written: Sequence[Path | None] = ()  # files that are there already
 
 
 def emit(answer: Answer, output: Output) -> int:
@@ -121,11 +110,8 @@ def say_view(view: View, limit: int = SHOWN) -> None:
 
 @contextmanager
 def progress(task: str, *, quiet: bool = False) -> Iterator[Callable[[int, int], None]]:
-    """On a terminal, what is being done and for how long; gone when it is done.
-
-    Yields:
-        A function of how many files are read and how many there are, which shows a bar.
-    """
+    """On a terminal, what is being done and for how long; gone when it is done. Yields a function
+    of how many files are read and how many there are, which shows a bar."""
     console = Console(stderr=True)
     said = TextColumn("{task.description}", markup=False)
     parts = SpinnerColumn("line"), said, TimeElapsedColumn()
