@@ -14,7 +14,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 from xml.etree import ElementTree
 
 from scipy.special import betaincinv
@@ -23,11 +23,8 @@ import jgram.display as display
 from jgram.data.columns import did_you_mean
 from jgram.display import Field, Line, Shown, Table, View
 from jgram.drift import Drift
-from jgram.plots import MARK, SOFT, WORSE, series_figure, shares_figure
+from jgram.plots import MARK, SOFT, WORSE, Figure, series_figure, shares_figure
 from jgram.ranking import Ranking
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = ["Check", "RuleResult", "check", "history"]
 
@@ -124,7 +121,7 @@ class Check(Shown):
             Line(self.conclusion, "conclusion"),
         ]
 
-    def plot(self) -> "Figure":
+    def plot(self) -> Figure:
         """What the rules bound: a matplotlib figure."""
         shown = [one for one in self.rules if one.value is not None]
         colours = [_OUTCOMES[one.outcome] for one in shown]
@@ -201,7 +198,7 @@ def check(
     return Check(when, found, strict, ranking, drift)
 
 
-def history(checks: Sequence[Check]) -> tuple[Table, "Figure"]:
+def history(checks: Sequence[Check]) -> tuple[Table, Figure]:
     """Several nights, the latest first: a table, and what every report keeps as a picture.
 
     Args:

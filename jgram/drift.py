@@ -17,7 +17,7 @@ test), and for every column by the shares of its bins.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import jax
 import numpy as np
@@ -35,11 +35,8 @@ from jgram.data.table import ColumnKind, is_text
 from jgram.display import Field, Line, Shown, Table, View
 from jgram.kernels import RandomFeatures
 from jgram.observed import Features
-from jgram.plots import MARK, WORSE, shares_figure
+from jgram.plots import MARK, WORSE, Figure, shares_figure
 from jgram.table_kernel import TableKernel
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = [
     "Baseline", "ColumnDrift", "Drift", "FrozenColumn", "ReportDrift", "fit_baseline",
@@ -258,7 +255,7 @@ class Drift(Shown):
             Line(self.conclusion, "conclusion"),
         ]
 
-    def plot(self) -> "Figure":
+    def plot(self) -> Figure:
         """What every report earns: a matplotlib figure."""
         colours = [WORSE if one.worse else MARK for one in self.reports]
         return shares_figure(

@@ -35,7 +35,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -54,10 +54,7 @@ from jgram.findings import Finding
 from jgram.kernels import Delta, Kernel, describe
 from jgram.left_out import EXACT, predict_left_out, predict_numbers_left_out
 from jgram.observed import Codes, Observed
-from jgram.plots import curve_figure
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from jgram.plots import Figure, curve_figure
 
 __all__ = ["ClassSummary", "LabelIssues", "label_issues"]
 
@@ -253,7 +250,7 @@ class LabelIssues(Shown):
             self.listing() if listing is None else listing,
         ]
 
-    def plot(self) -> "Figure":
+    def plot(self) -> Figure:
         """All records in the order of suspicion: a matplotlib figure."""
         title = "Probability that the label is wrong, the most suspicious record first"
         places = np.cumsum(self._counts[self.order])

@@ -26,7 +26,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import isfinite
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
@@ -41,10 +41,7 @@ from jgram.display import Field, Line, Shown, Table, View
 from jgram.evidence import FEWEST_REPORTS
 from jgram.kernels import Kernel, Linear
 from jgram.observed import Features, Observed
-from jgram.plots import intervals_figure
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from jgram.plots import Figure, intervals_figure
 
 __all__ = ["PaidReport", "Payments", "pay", "rewards"]
 
@@ -135,7 +132,7 @@ class Payments(Shown):
             fields.append(Field(one.name, paid.__getitem__, "{:,.4g}".format, (one.name,)))
         return Table("What every label is paid", range(len(self.rows)), fields, long=True)
 
-    def plot(self) -> "Figure":
+    def plot(self) -> Figure:
         """What every report is paid: a matplotlib figure."""
         title = f"Paid, of {self.budget:,.2f} in all, {self.confidence:.0%} intervals"
         names, paid, intervals = zip(

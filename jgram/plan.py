@@ -22,14 +22,11 @@ from dataclasses import dataclass
 from math import ceil, inf
 from operator import attrgetter
 from statistics import NormalDist, median
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from jgram.display import Field, Line, Shown, Table, View
-from jgram.plots import intervals_figure
+from jgram.plots import Figure, intervals_figure
 from jgram.ranking import Ranking
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = ["PairPlan", "Plan", "Worth", "plan"]
 
@@ -150,7 +147,7 @@ class Plan(Shown):
             Line(self.conclusion, "conclusion"),
         ]
 
-    def plot(self) -> "Figure":
+    def plot(self) -> Figure:
         """Records for every pair: a matplotlib figure."""
         return intervals_figure(
             [f"{pair.better} and {pair.worse}" for pair in self.pairs],

@@ -18,10 +18,12 @@ from jgram.display import cell_width, shortened, visible
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+else:
+    Figure = Any
 
 __all__ = [
-    "curve_figure", "figure", "images_figure", "intervals_figure", "series_figure", "shares_figure",
-    "to_svg",
+    "Figure", "curve_figure", "figure", "images_figure", "intervals_figure", "series_figure",
+    "shares_figure", "to_svg",
 ]  # fmt: skip
 
 MOST_MARKS = 40

@@ -8,17 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp
 from operator import attrgetter, itemgetter
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import jgram.display as display
 from jgram.comparisons import ESTIMABLE
 from jgram.display import Field, Line, Shown, Table, View
 from jgram.findings import Finding
-from jgram.plots import MARK, PAPER, intervals_figure, shares_figure
+from jgram.plots import MARK, PAPER, Figure, intervals_figure, shares_figure
 from jgram.slices import Slices
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = ["CLASSES", "RECORDS", "PairComparison", "PairReading", "RankedReport", "Ranking",
            "ScoreReport", "StratumKeeps", "Taken"]  # fmt: skip
@@ -170,7 +167,7 @@ class ScoreReport(Shown):
             Line(self.conclusion, "conclusion"),
         ]
 
-    def plot(self) -> "Figure":
+    def plot(self) -> Figure:
         """The picture that ``jgram score --plot`` draws: a matplotlib figure."""
         return intervals_figure(
             [self.name],
@@ -321,7 +318,7 @@ class PairComparison(Shown):
         tables = [_pairs_table([self]), *_taken_table([self])]
         return [Line(seen), Line(), *tables, Line(self.conclusion, "conclusion")]
 
-    def plot(self) -> "Figure":
+    def plot(self) -> Figure:
         """What the worse report keeps: a matplotlib figure."""
         return shares_figure(
             [self.worse], [self.retention], [self.retention_interval],
@@ -537,7 +534,7 @@ class Ranking(Shown):
             Line(self.conclusion, "conclusion"),
         ]
 
-    def plot(self) -> "Figure":
+    def plot(self) -> Figure:
         """The picture that ``jgram rank --plot`` draws: a matplotlib figure."""
         ranks = [display.between((one.first_rank, one.last_rank)) for one in self.reports]
         hollow = [one.inside_noise for one in self.reports]

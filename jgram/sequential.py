@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from math import inf, log, sqrt
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -33,10 +33,7 @@ from jgram.arrays import HIGHEST, Array, ArrayLike, Int, Shaped, float64
 from jgram.comparisons import normal_quantile, retention
 from jgram.contrasts import Scorer, noise_level, pairs_of, scorer_of
 from jgram.display import Field, Line, Shown, Table, View
-from jgram.plots import shares_figure
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from jgram.plots import Figure, shares_figure
 
 __all__ = ["SequentialPair", "SequentialRanking", "State", "start", "update", "verdict"]
 
@@ -299,7 +296,7 @@ class SequentialRanking(Shown):
         table = Table("Every pair of reports", self.pairs, fields)
         return [head, Line(), table, Line(self.conclusion, "conclusion")]
 
-    def plot(self) -> "Figure":
+    def plot(self) -> Figure:
         """What the worse of each pair keeps: a matplotlib figure."""
         return shares_figure(
             [f"{pair.worse} beside {pair.better}" for pair in self.pairs],

@@ -15,7 +15,7 @@ A slice in which the best report is not paid clearly more than noise has no numb
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import stdtr
@@ -24,10 +24,7 @@ from jgram.arrays import Float, Int
 from jgram.comparisons import ESTIMABLE, normal_quantile, student_quantile
 from jgram.display import Field, Line, Shown, Table, View, p_value, share
 from jgram.gold import drawn_together
-from jgram.plots import MARK, PAPER, SOFT, WORSE, shares_figure
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from jgram.plots import MARK, PAPER, SOFT, WORSE, Figure, shares_figure
 
 __all__ = ["SliceKeeps", "Slices", "slices"]
 
@@ -115,7 +112,7 @@ class Slices(Shown):
         """Every slice, and which of them differ."""
         return [self.table(), Line(self.conclusion, "conclusion")]
 
-    def plot(self) -> "Figure":
+    def plot(self) -> Figure:
         """What each report keeps in every slice: a matplotlib figure."""
         colours = [WORSE if one.differs else MARK for one in self.each]
         told = "; orange: unlike the rest" if WORSE in colours else ""

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from operator import attrgetter
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -47,10 +47,7 @@ from jgram.annotators.readings import (
 from jgram.comparisons import normal_quantile
 from jgram.display import Field, Line, Shown, Table, View
 from jgram.findings import Finding
-from jgram.plots import MARK, SOFT, WORSE, intervals_figure
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from jgram.plots import MARK, SOFT, WORSE, Figure, intervals_figure
 
 __all__ = [
     "Annotator",
@@ -249,7 +246,7 @@ class AnnotatorRanking(Shown):
             Line(self.conclusion, "conclusion"),
         ]
 
-    def plot(self) -> "Figure":
+    def plot(self) -> Figure:
         """The picture that ``jgram annotators --plot`` draws: a matplotlib figure."""
         readings = [getattr(one, self.by) for one in self.annotators]
         known = [one for one in readings if one is not None]

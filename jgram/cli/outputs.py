@@ -14,10 +14,7 @@ from itertools import combinations
 from pathlib import Path
 from secrets import token_hex
 from stat import S_ISDIR, S_ISREG
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from typing import Any
 
 __all__ = [
     "FIGURES", "PAGES", "TABLES", "check_outputs", "in_shell", "save", "spelled", "unfinished",
@@ -199,7 +196,7 @@ def whole_file(path: Path) -> Iterator[Path]:
         unfinished.discard(beside)
 
 
-def save(drawing: "Figure", path: Path) -> None:
+def save(drawing: Any, path: Path) -> None:
     """Write a figure to a file, whose suffix names the format."""
     with whole_file(path) as beside:
         drawing.savefig(beside, dpi=200)

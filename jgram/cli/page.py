@@ -13,14 +13,11 @@ from collections.abc import Mapping
 from html import escape
 from pathlib import Path
 from string import Template
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jgram.cli.outputs import write_text
 from jgram.display import Table, View, conclusion_of, table_html, visible
-from jgram.plots import MARK, PAPER, SOFT, TEXT, WORSE, to_svg
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from jgram.plots import MARK, PAPER, SOFT, TEXT, WORSE, Figure, to_svg
 
 __all__ = ["write_page"]
 
@@ -30,7 +27,7 @@ _COLOURS = {MARK: "good", SOFT: "soft", TEXT: "ink", WORSE: "bad", PAPER: "paper
 
 
 def write_page(
-    path: Path, view: View, drawing: "Figure | None", source: Mapping[str, Any], text: str
+    path: Path, view: View, drawing: Figure | None, source: Mapping[str, Any], text: str
 ) -> None:
     """The page of a result: its view, its picture, and its JSON to download."""
     from jgram import __version__
@@ -60,7 +57,7 @@ def write_page(
     write_text(path, page.removesuffix("\n"))
 
 
-def _main(view: View, more: list[str], drawing: "Figure | None") -> str:
+def _main(view: View, more: list[str], drawing: Figure | None) -> str:
     """Lines as paragraphs, tables as sections with their pictures."""
     parts, tables = [f"<p>{_text(line)}</p>" for line in more], 0
     for part in view:
@@ -74,7 +71,7 @@ def _main(view: View, more: list[str], drawing: "Figure | None") -> str:
     return "\n".join(parts)
 
 
-def _section(table: Table, name: str, drawing: "Figure | None") -> str:
+def _section(table: Table, name: str, drawing: Figure | None) -> str:
     caption, rows, total = table.caption, min(len(table.rows), MOST_ROWS), len(table.rows)
     if rows < total:
         caption += f" (the first {rows:,} of {total:,}; all are in the JSON below)"
@@ -91,7 +88,7 @@ def _section(table: Table, name: str, drawing: "Figure | None") -> str:
     )
 
 
-def _picture(drawing: "Figure", caption: str) -> str:
+def _picture(drawing: Figure, caption: str) -> str:
     """The drawing in the colours of the page, light, dark or on paper."""
     svg = to_svg(drawing)
     for colour, name in _COLOURS.items():
