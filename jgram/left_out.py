@@ -25,7 +25,7 @@ import numpy as np
 from jgram.arrays import Float, Int, Num
 from jgram.observed import Codes, Observed, block
 
-__all__ = ["Prediction", "predict_left_out", "predict_numbers_left_out"]
+__all__ = ["predict_left_out", "predict_numbers_left_out"]
 
 EXACT = 2000  # records up to which the whole kernel matrix is decomposed
 LANDMARKS = 500
@@ -33,24 +33,12 @@ PENALTIES = np.logspace(-6, 1, 22)  # times the largest eigenvalue
 NO_SIGNAL = 11.34  # 99% point of chi-squared with the three weights as degrees of freedom
 
 
-class Prediction(NamedTuple):
-    """Probabilities ``[n, d]`` of the labels, each without the record's own.
-
-    Attributes:
-        probabilities: ``p``.
-        informative: Whether they predict labels better than the shares of the classes.
-    """
-
-    probabilities: Float[np.ndarray, "n d"]
-    informative: bool
-
-
 def predict_left_out(
     observed: Observed,
     columns: Float[np.ndarray, "n m"] | None,
     labels: Int[np.ndarray, " n"],
     weights: Num[np.ndarray, " n"] | None = None,
-) -> Prediction:
+) -> tuple[Float[np.ndarray, "n d"], bool]:
     """Every record's label predicted from the others, formulas at the top of this module.
 
     One pass over the kernel, and a decomposition of it (on 500 landmarks above 2,000 records; of
@@ -63,13 +51,14 @@ def predict_left_out(
         weights: Frequencies ``[n]`` of categories: one copy of a record is left out.
 
     Returns:
-        A :class:`Prediction`.
+        Probabilities ``[n, d]``, and whether they predict labels better than the shares of classes.
 
     Example:
         >>> from jgram.observed import observe
         >>> labels = np.repeat([0, 1], 10)
-        >>> found = predict_left_out(observe("rbf", 5.0 * labels + np.arange(20)), None, labels)
-        >>> found.informative, bool((found.probabilities.argmax(axis=1) == labels).all())
+        >>> observed = observe("rbf", 5.0 * labels + np.arange(20))
+        >>> found, informative = predict_left_out(observed, None, labels)
+        >>> informative, bool((found.argmax(axis=1) == labels).all())
         (True, True)
     """
     n, d = len(labels), int(labels.max()) + 1
@@ -81,7 +70,7 @@ def predict_left_out(
     predicted, weight = _calibrate(np.stack(predictions, axis=2), labels, w)
     share = (w @ z / w.sum())[labels]
     gain = 2 * np.sum(w * (np.log(predicted[np.arange(n), labels]) - np.log(share)))
-    return Prediction(predicted, bool(weight > 0 and gain > NO_SIGNAL))
+    return predicted, bool(weight > 0 and gain > NO_SIGNAL)
 
 
 def predict_numbers_left_out(

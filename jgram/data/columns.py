@@ -516,7 +516,7 @@ def _of_foreign(found: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
         return values, _not_missing(values)
     present = ~np.asarray(found.is_null().to_numpy(), bool)
     kept = np.asarray(found.to_numpy() if present.all() else found.drop_nulls().to_numpy())
-    kept = _stack(kept, name) if _holds_lists(kept) else kept
+    kept = _stacked(kept, name)
     empty = None if kept.dtype.kind == "O" else 0
     values = np.full((len(present), *kept.shape[1:]), empty, kept.dtype)
     values[present] = kept
@@ -566,7 +566,7 @@ def _array(data: Any, foreign: Any, name: str) -> tuple[np.ndarray, np.ndarray |
         nested = not _SCALARS.issuperset(map(type, data)) and any(
             isinstance(x, list | tuple) or getattr(x, "ndim", 0) for x in data
         )
-        values = _stack(data, name) if nested else objects(data)
+        values = _stacked(data, name) if nested else objects(data)
     else:
         values = np.asarray(data)
         values = objects(data) if values.ndim == 0 else values  # a dict's values and the like
@@ -577,8 +577,7 @@ def _array(data: Any, foreign: Any, name: str) -> tuple[np.ndarray, np.ndarray |
         )
     if values.dtype.kind == "V":
         values = values.astype(np.float32)  # JAX's small floats
-    if _holds_lists(values):
-        values = _stack(values, name)
+    values = _stacked(values, name)
     if values.dtype.kind == "S":
         try:
             values = np.char.decode(values.astype(np.bytes_), "utf-8")
@@ -633,13 +632,12 @@ def objects(values: Iterable[Any]) -> np.ndarray:
     return array
 
 
-def _holds_lists(values: np.ndarray) -> bool:
-    lists = values.dtype.kind == "O" and values.ndim == 1 and len(values) > 0
-    return lists and isinstance(values[0], list | np.ndarray)
-
-
-def _stack(values: Any, name: str) -> np.ndarray:
-    """Records that are lists, all of one shape, as a block ``[n, k]``."""
+def _stacked(values: Any, name: str) -> np.ndarray:
+    """Records that are lists, all of one shape, as a block ``[n, k]``; any others as they are."""
+    if isinstance(values, np.ndarray):
+        objects_alone = values.dtype.kind == "O" and values.ndim == 1 and len(values) > 0
+        if not objects_alone or not isinstance(values[0], list | np.ndarray):
+            return values
     shape = np.shape(values[0])
     for row, record in enumerate(values):
         if np.shape(record) != shape:
@@ -654,12 +652,8 @@ def _stack(values: Any, name: str) -> np.ndarray:
 
 
 def _not_missing(values: np.ndarray) -> np.ndarray:
-    if values.dtype.kind in "fc":
-        return ~np.isnan(values)
-    if values.dtype.kind in "mM":
-        return ~np.isnat(values)
     if values.dtype.kind != "O":
-        return np.ones(values.shape, bool)
+        return values == values  # not so NaN and NaT
     return np.array([not is_missing(x) for x in values.flat], bool).reshape(values.shape)
 
 

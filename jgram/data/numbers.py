@@ -160,7 +160,13 @@ def are_numbers(reports: Mapping[str, Column], kind: ReportKind = "auto") -> boo
         raise ValueError(f"report_kind: expected auto, categories or numbers, got {kind!r}")
     used = [one.plain for one in reports.values() if one.values.size]
     numbers = [one for one in used if one.kind == "number" and not one.declared]
-    if kind == "categories" or not (kind == "numbers" or any(map(_is_amount, numbers))):
+    amounts = kind == "numbers"
+    for one in numbers if kind == "auto" else ():
+        values, labels = one.values, one.factors[0]
+        apart = float(values.max()) - float(values.min()) > 2 * len(labels) > 2 * _FEW_CLASSES
+        negative = sum(label < 0 for label in labels[:2]) == 2
+        amounts |= apart or negative or bool((values != np.round(values)).any())
+    if not amounts:
         return False
     if other := next((one for one in used if one not in numbers), None):
         beside = f"numbers as in {numbers[0].name!r}" if numbers else "numbers"
@@ -170,13 +176,6 @@ def are_numbers(reports: Mapping[str, Column], kind: ReportKind = "auto") -> boo
             f"{other.row(at)}: rank numbers beside numbers and categories beside categories"
         )
     return True
-
-
-def _is_amount(given: Column) -> bool:
-    values, size = given.values, len(given.factors[0])
-    apart = float(values.max()) - float(values.min()) > 2 * size > 2 * _FEW_CLASSES
-    negative = sum(label < 0 for label in given.factors[0][:2]) == 2
-    return apart or negative or bool((values != np.round(values)).any())
 
 
 def look_like_grades(reports: Mapping[str, Column]) -> tuple[str, ...]:

@@ -149,17 +149,25 @@ def find_leaks(
     # A copy has as many values as the report has classes, and others only where it has no label.
     most = max((int(np.max(x)) + 1 + int(np.sum(x < 0)) for x in labels_of.values()), default=0)
     for part in (part for whole in read_table(y, name).values() for part in whole.parts):
-        if part.measured:
-            found += [(report, part.name) for report, x in numbers.items() if _ordered(x, part)]
+        for report, x in numbers.items() if part.measured else ():
+            column = part.plain
+            both = column.present & ~np.isnan(x)
+            one = np.unique(x[both], return_inverse=True)[1]
+            two = np.unique(column.numbers[both[column.present]], return_inverse=True)[1]
+            size = int(one.max(initial=0))
+            if size > 1 and (np.array_equal(one, two) or np.array_equal(one, size - two)):
+                found.append((report, part.name))
         some = part.values[: 4 * most + 4]
         if some.dtype.kind in "iuf" and len(np.unique(some)) > most:
             continue  # a report has no so many classes
         size = len(part.factors[0])
-        found += [
-            (report, part.name)
-            for report, labels in labels_of.items()
-            if size <= most and _same([labels, part.codes], [int(labels.max()) + 1, size])
-        ]
+        for report, labels in labels_of.items() if size <= most else ():
+            codes = labels, part.codes
+            first = representatives(codes, [int(labels.max()) + 1, size]).first
+            pairs = np.stack(codes, axis=1)[first]
+            pairs = pairs[(pairs >= 0).all(axis=1)]
+            if 2 <= len(np.unique(pairs[:, 0])) == len(pairs) == len(np.unique(pairs[:, 1])):
+                found.append((report, part.name))
     return tuple(found)
 
 
@@ -176,27 +184,6 @@ def refuse_unlike_numbers(given: Column) -> None:
 def hardly_repeats(distinct: Sequence[Any], n: float | int) -> bool:
     """Whether ``n`` records hold so many different values that these are no categories."""
     return n > _FEW_RECORDS and 10 * len(distinct) >= 9 * n
-
-
-# --------------------------------------------------------------------------------------------
-
-
-def _same(codes: list[np.ndarray], sizes: list[int]) -> bool:
-    """Whether each code of one column goes with one code of the other, where both have one."""
-    pairs = np.stack(codes, axis=1)[representatives(codes, sizes).first]
-    pairs = pairs[(pairs >= 0).all(axis=1)]
-    classes = len(np.unique(pairs[:, 0]))
-    return 2 <= classes == len(pairs) == len(np.unique(pairs[:, 1]))
-
-
-def _ordered(numbers: np.ndarray, part: Column) -> bool:
-    """Whether a column has the order of these numbers, or its opposite, where both have one."""
-    column = part.plain
-    both = column.present & ~np.isnan(numbers)
-    one = np.unique(numbers[both], return_inverse=True)[1]
-    two = np.unique(column.numbers[both[column.present]], return_inverse=True)[1]
-    size = int(one.max(initial=0))
-    return size > 1 and (np.array_equal(one, two) or np.array_equal(one, size - two))
 
 
 def _categorical(columns: Mapping[str, Column], name: str, records: float | None) -> Observations:
