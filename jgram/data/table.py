@@ -197,7 +197,30 @@ def _kind(given: Column, asked: str | None = None, alone: bool = False) -> tuple
     """What a column is taken for, and why it is left out, if it is."""
     kind = "block" if given.is_block else asked
     kind = kind or ("number" if given.measured else "text" if is_text(given) else "category")
-    return kind, _why_left_out(given, kind, asked=asked is not None, alone=alone)
+    if kind == "block":
+        return kind, None if given.part_names else "has no columns"
+    given = given.plain if kind == "number" else given
+    n, distinct = len(given.values), given.factors[0]
+    if n and asked is None:
+        refuse_unlike_numbers(given)
+    reason = None
+    if not n:
+        reason = "holds no value"
+    elif len(distinct) == 1 and given.present.all():
+        reason = f"holds nothing but {show(distinct[0])}"
+    elif asked is None and kind == "number":
+        whole = n > _FEW_RECORDS and given.values.dtype.kind in "iu" and given.present.all()
+        if whole and not alone and bool(np.all(np.diff(np.sort(given.values)) == 1)):
+            reason = "numbers the rows (kinds={...: 'number'} keeps it)"
+    elif asked is None and kind == "category":
+        as_text, size = "an identifier (kinds={...: 'text'} reads it as text)", len(distinct)
+        if 2 < size == n:
+            reason = f"never repeats a value: {as_text}"
+        elif hardly_repeats(distinct, n):
+            reason = f"hardly repeats a value, {size} different ones in {n} records: {as_text}"
+        elif size > _TOO_MANY_LEVELS:
+            reason = f"has {size} categories: an identifier (kinds={{...: 'category'}} keeps it)"
+    return kind, reason
 
 
 def is_text(given: Column) -> bool:
@@ -209,38 +232,6 @@ def is_text(given: Column) -> bool:
     if hardly_repeats(distinct, n):
         return float(np.median(words)) > 2
     return 2 * len(distinct) > n > _FEW_RECORDS and float(np.mean(words)) > 3
-
-
-def _why_left_out(given: Column, kind: str, *, asked: bool, alone: bool) -> str | None:
-    """Why a column is left out, if it is."""
-    if kind == "block":
-        return None if given.part_names else "has no columns"
-    given = given.plain if kind == "number" else given
-    n, distinct = len(given.values), given.factors[0]
-    if not n:
-        return "holds no value"
-    if not asked:
-        refuse_unlike_numbers(given)
-    if len(distinct) == 1 and given.present.all():
-        return f"holds nothing but {show(distinct[0])}"
-    if asked:
-        return None
-    if kind == "number":
-        whole = n > _FEW_RECORDS and given.values.dtype.kind in "iu" and given.present.all()
-        rows = whole and not alone and bool(np.all(np.diff(np.sort(given.values)) == 1))
-        return "numbers the rows (kinds={...: 'number'} keeps it)" if rows else None
-    if kind == "text":
-        return None
-    if 2 < len(distinct) == n:
-        return "never repeats a value: an identifier (kinds={...: 'text'} reads it as text)"
-    if hardly_repeats(distinct, n):
-        return (
-            f"hardly repeats a value, {len(distinct)} different ones in {n} records: an "
-            "identifier (kinds={...: 'text'} reads it as text)"
-        )
-    if len(distinct) > _TOO_MANY_LEVELS:
-        return f"has {len(distinct)} categories: an identifier (kinds={{...: 'category'}} keeps it)"
-    return None
 
 
 # Words --------------------------------------------------------------------------------------
@@ -307,14 +298,7 @@ def _or(options: tuple[str, ...]) -> str:
 
 
 class Role(NamedTuple):
-    """One column.
-
-    Attributes:
-        name: Of the column.
-        role: What it may be.
-        holds: What is in it, or why it is left out.
-        missing: Share of the records without a value.
-    """
+    """One column: what it may be, what is in it, or why it is left out, and the share missing."""
 
     name: str
     role: str
@@ -343,12 +327,11 @@ def column_roles(columns: Mapping[str, Column], reports: Collection[str] = ()) -
     found = []
     for name, one in columns.items():
         if name in group and (len(labels) > 1 or reports):
-            role = REPORT if name in labels else GOLD
-            found.append(Role(name, role, listing(one.factors[0]), gaps[name]))
-            continue
-        reason, holds = _reason(one)
-        role = OBSERVATION if reason is None else LEFT_OUT
-        found.append(Role(name, role, reason or holds, gaps[name]))
+            role, holds = REPORT if name in labels else GOLD, listing(one.factors[0])
+        else:
+            reason, holds = _reason(one)
+            role, holds = OBSERVATION if reason is None else LEFT_OUT, reason or holds
+        found.append(Role(name, role, holds, gaps[name]))
     return found
 
 

@@ -50,11 +50,7 @@ def _said(texts: Sequence[str]) -> list[str]:
 
 
 class Dates(NamedTuple):
-    """How a column writes its dates.
-
-    Attributes:
-        order: Of year, month and day: ``Ymd``, ``dmY`` or ``mdY``.
-    """
+    """How a column writes its dates: year, month and day as ``Ymd``, ``dmY`` or ``mdY``."""
 
     order: str
 
@@ -130,18 +126,11 @@ def _date(text: str, order: str) -> datetime.datetime | None:
 
 
 class Written(NamedTuple):
-    """How a column writes its numbers.
+    """How a column writes its numbers, and a text of it as an example."""
 
-    Attributes:
-        point: The decimal mark.
-        group: The mark between thousands.
-        unit: What stands beside a number: a currency, ``%``, or nothing.
-        example: A text of the column.
-    """
-
-    point: str
-    group: str
-    unit: str
+    point: str  # the decimal mark
+    group: str  # the mark between thousands
+    unit: str  # beside a number: a currency, %, or nothing
     example: str
 
     def read(self, texts: Sequence[str], name: str, row: Callable[[int], int] = int) -> np.ndarray:
