@@ -51,38 +51,22 @@ Factors = tuple[list[Any], np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """One column ``[n]``, or a block ``[n, ...]`` of numbers, read once.
+    """One column ``[n]``, or a block ``[n, ...]`` of numbers, read once."""
 
-    Attributes:
-        name: What messages call it.
-        values: Of a column the values that are present, as bools, numbers, dates or objects; of a
-            block all cells.
-        present: Bool ``[n]`` or ``[n, ...]``, where values are.
-        declared: The classes that the column's type names, used or not.
-        rows: The input rows of the records, where they are not ``0, 1, ...``.
-        coded: Distinct values and codes, where they were found in reading.
-    """
-
-    name: str
-    values: np.ndarray
-    present: np.ndarray
-    declared: tuple[Any, ...] = ()
-    rows: np.ndarray | None = None
-    coded: Factors | None = field(default=None, repr=False)
+    name: str  # what messages call it
+    values: np.ndarray  # of a column those present: bools, numbers, dates, objects; of a block all
+    present: np.ndarray  # bool [n] or [n, ...], where values are
+    declared: tuple[Any, ...] = ()  # the classes that the column's type names, used or not
+    rows: np.ndarray | None = None  # of the input, where they are not 0, 1, ...
+    coded: Factors | None = field(default=None, repr=False)  # where found in reading
 
     @classmethod
     def of_codes(cls, name: str, labels: Sequence[Any], codes: np.ndarray) -> "Column":
-        """A column of distinct values ``[k]`` and codes int ``[n]``, -1 where a value is missing.
-
-        Example:
-            >>> Column.of_codes("sex", ["m", "f"], np.array([0, 1, 0, -1])).factors
-            (['f', 'm'], array([1, 0, 1]))
-        """
-        distinct = read(list(labels), name)
-        present = codes >= 0
+        """A column of distinct values ``[k]`` and codes int ``[n]``, -1 where one is missing."""
+        given, present = read(list(labels), name), codes >= 0
         inverse = codes if present.all() else codes[present]
-        coded = _used(distinct.factors[0], distinct.factors[1][inverse])
-        return cls(name, distinct.values[inverse], present, coded=coded)
+        coded = _used(given.factors[0], given.factors[1][inverse])
+        return cls(name, given.values[inverse], present, coded=coded)
 
     def __len__(self) -> int:
         return len(self.present)

@@ -84,7 +84,7 @@ def count_files(
         209
     """
     files, reading, text = opened(source, reading)
-    work = functools.partial(_count_file, reading=reading)
+    work = functools.partial(_count, reading=reading)
     how: Any = {"map": map, "checkpoint": checkpoint, "progress": progress}
     parts = over_files(files, reading, work, (_packed, _unpacked), **how)
     return _labelled(_merged(parts), reading, source, text=text)
@@ -123,7 +123,8 @@ def count_batches(batches: Iterable[Any], names: Sequence[str] | None = None) ->
         return {n: batch.column(present.index(n)) for n in select(present, names, "the stream")}
 
     given = builtins.map(arrays, itertools.chain([first], stream))
-    return _labelled(_count(given, reading, "the stream"), reading, "the stream", text=False)
+    found = _count("the stream", reading, given)
+    return _labelled(found, reading, "the stream", text=False)
 
 
 def quantile_edges(
@@ -351,10 +352,6 @@ def _binned(values: Any, name: str, reading: Reading, path: Any) -> tuple[range,
 # Counts ---------------------------------------------------------------------------------------
 
 
-def _count_file(path: Path, reading: Reading) -> Counted:
-    return _count(batches(path, reading, coded=True), reading, path)
-
-
 def _unchanged(path: Path, work: Any, reading: Reading, about: str) -> tuple[str, Any]:
     """What is found of a file, and all that it depends on."""
     identity = _identity(path, reading, about)
@@ -365,10 +362,14 @@ def _unchanged(path: Path, work: Any, reading: Reading, about: str) -> tuple[str
     return identity, found
 
 
-def _count(given: Iterable[Mapping[str, Any]], reading: Reading, path: Any) -> Counted:
+def _count(
+    path: Any, reading: Reading, given: Iterable[Mapping[str, Any]] | None = None
+) -> Counted:
+    """Distinct records of a file, or of the batches given."""
     none, seen = np.zeros(0, np.int32), {}
-    batches = (count(_coded(batch, reading, path, seen)) for batch in given)
-    return _merged([count({name: ((), none) for name in reading.names or ()})], batches)
+    given = batches(path, reading, coded=True) if given is None else given
+    parts = (count(_coded(batch, reading, path, seen)) for batch in given)
+    return _merged([count({name: ((), none) for name in reading.names or ()})], parts)
 
 
 def _merged(*parts: Iterable[Counted]) -> Counted:
