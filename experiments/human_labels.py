@@ -16,11 +16,11 @@ The files are read from ``JGRAM_DATA``, by default ``../shared/data`` beside the
 import time
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from scipy.stats import kendalltau, spearmanr
+from scipy.stats import kendalltau, norm, sem, spearmanr
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
@@ -41,7 +41,7 @@ from jgram.issues import label_issues
 from jgram.kernels import RBF, median_bandwidth
 from jgram.noise import noise_floor
 from jgram.report import rank_reports
-from jgram.uncertainty import compare_plugin, uncertainties
+from jgram.uncertainty import Uncertainty, uncertainties
 
 LEAST = 20
 SETS = {
@@ -97,6 +97,28 @@ def log_determinant(reports: np.ndarray, truth: np.ndarray) -> float:
     """``log |det Q|`` of the misreport matrix of a label set."""
     d = int(truth.max()) + 1
     return float(np.linalg.slogdet(np.bincount(truth * d + reports).reshape(d, d) / len(truth))[1])
+
+
+class PluginComparison(NamedTuple):
+    """Two published scores: the log ratio, its 95% interval, the p-value of equal reliability."""
+
+    log_ratio: float
+    interval: tuple[float, float]
+    p_value: float
+
+
+def compare_plugin(first: Uncertainty, second: Uncertainty) -> PluginComparison:
+    """By paired records; the p-value on the scale of the normalised score, ``d score^(1/2d)``: the
+    logarithm of a score near 0 has no bounded error. Of two scores of 0 nothing is known."""
+    ratio, d = first.log_score - second.log_score, first.d
+    error = sem(first.contributions - second.contributions)
+    if not np.isfinite(ratio):
+        ratio, error = (0.0, np.inf) if np.isnan(ratio) else (ratio, 0.0)
+    one, two = (d * np.exp(found.log_score / (2 * d)) for found in (first, second))
+    spread = sem((one * first.contributions - two * second.contributions) / 2 / d)
+    z = (one - two) / spread if spread > 0 else 40.0 * (one != two)
+    interval = tuple(float(ratio + sign * norm.ppf(0.975) * error) for sign in (-1, 1))
+    return PluginComparison(float(ratio), interval, float(2 * norm.sf(abs(z))))
 
 
 def ranked(sets: dict[str, np.ndarray], y: np.ndarray, bandwidth: float) -> dict[str, Any]:

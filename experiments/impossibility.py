@@ -17,7 +17,6 @@ from jgram.paper.orderings import (
     check_experiment,
     dist_ordering,
     exact_match_ordering,
-    hamming_ordering,
 )
 
 EXPERIMENT = np.array([[0.7, 0.2, 0.1], [0.2, 0.6, 0.3], [0.1, 0.2, 0.6]])
@@ -187,7 +186,7 @@ def run(*, smoke: bool, as_published: bool, seed: int) -> dict[str, Any]:
         "exact_match_uninformative": described((uninformative,), exact_match_ordering),
         "exact_match_relabelling": described(mirrored, exact_match_ordering),
         "blackwell": described((dependent,), blackwell_ordering),
-        "hamming": described((one, two), hamming_ordering),
+        "hamming": described((one, two), dist_ordering),
         "semimetrics": draws,
         "semimetrics_contradicted": contradicted(one, two, draws, seed),
     }

@@ -23,7 +23,7 @@ from experiments.statistics import mean_interval
 from experiments.verdicts import verdict
 from jgram import simulate
 from jgram.arrays import pytree
-from jgram.determinant import log_determinant
+from jgram.determinant import eliminate_gram
 from jgram.simulate import policies
 
 BANDWIDTH, DEVIATION = 0.1, 0.1
@@ -91,7 +91,7 @@ def gaussian_table_score(table: jax.Array) -> jax.Array:
     outcomes = jnp.arange(len(table))
     kernel = jnp.exp(-(((outcomes[:, None] - outcomes) / BANDWIDTH) ** 2.0))
     joint = table / jnp.sum(table)
-    return log_determinant(joint.T @ kernel @ joint)
+    return eliminate_gram(joint.T @ kernel @ joint).log_determinant
 
 
 TABLE_SCORES = {"delta": simulate.table_log_score, "Gaussian": gaussian_table_score}

@@ -20,7 +20,7 @@ import numpy as np
 
 from jgram.arrays import Array, ArrayLike, Float, Key, Shaped, float64
 from jgram.comparisons import normal_quantile, student_quantile
-from jgram.contrasts import Products, payoffs_of_pairs, report_matrices
+from jgram.contrasts import Products, pairs_of, payoffs_of_pairs, report_matrices
 from jgram.determinant import eliminate_sums
 from jgram.kernels import FEATURE_BLOCKS, RandomFeatures
 from jgram.observed import Codes, Mapped, Observed, Pairs, feature_spreads
@@ -61,7 +61,6 @@ def approximate(
 
     Args:
         kernel: A kernel with ``random_features`` (:class:`jgram.table_kernel.TableKernel`).
-        points: Observations ``[n, k]``.
         num_features: ``m``, a multiple of 32.
         key: A typed key, ``jax.random.key(0)`` unless given.
 
@@ -88,16 +87,9 @@ def leave_blocks_out(
 ) -> LeftOut | None:
     """Mean payoffs and log scores without one block of random features after the other.
 
-    Groups are not left out as a whole here: that changes the figures, hardly how they vary.
-
-    Args:
-        observed: Observations, bound to :class:`jgram.kernels.RandomFeatures`.
-        reports: ``k`` reports, as in :func:`jgram.contrasts.payoffs`.
-        num_classes: ``d``.
-        weights: Frequencies ``[n]``.
-
-    Returns:
-        :class:`LeftOut`; ``None`` where the kernel is exact, or its features are not in 16 blocks.
+    Takes the arguments of :func:`jgram.contrasts.payoffs` but for groups: leaving them out as a
+    whole changes the figures, hardly how they vary. ``None`` where the kernel is exact, or its
+    features are not in 16 blocks.
     """
     if isinstance(observed, Codes | Pairs) or not isinstance(observed.kernel, RandomFeatures):
         return None
@@ -109,7 +101,7 @@ def leave_blocks_out(
     k, n, _ = z.shape
     w = jnp.ones(n, z.dtype) if weights is None else jnp.asarray(weights, z.dtype)
     present = np.asarray(jnp.sum(z, axis=2) > 0)
-    pairs = np.stack(np.triu_indices(k, 1), axis=1) if k > 1 else np.zeros((1, 2), int)
+    pairs = pairs_of(k) if k > 1 else np.zeros((1, 2), int)
     asked = [(z, w, pairs)]
     if not present.all():
         asked = [(z[two], w * present[two].all(axis=0), np.array([[0, 1]])) for two in pairs]
@@ -150,11 +142,8 @@ def half_width(values: Float[np.ndarray, " blocks"] | None, confidence: float) -
 def shortfall(left_out: LeftOut, standard_errors: Float[np.ndarray, " p"]) -> float:
     """The largest error of a difference from features, in thirds of its standard error.
 
-    The error falls like ``1/sqrt(m)``: more than 1, and it takes more features.
-
-    Args:
-        left_out: From :func:`leave_blocks_out`.
-        standard_errors: Of the differences of the pairs' mean payoffs, over samples of records.
+    The error falls like ``1/sqrt(m)``: more than 1, and it takes more features. Standard errors are
+    those of the differences of the pairs' mean payoffs, over samples of records.
     """
     errors = np.sqrt(jackknife(left_out.means[..., 0] - left_out.means[..., 1]))
     known = standard_errors > 0

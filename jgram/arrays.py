@@ -187,12 +187,6 @@ def report_matrix(
 ) -> Float[Array, "n d"]:
     """Reports as a matrix ``[n, d]``: one-hot for labels, themselves when soft, times the weights.
 
-    Args:
-        x_hat: Labels ``[n]`` or soft reports ``[n, d]``.
-        num_classes: ``d``.
-        weights: Frequencies ``[n]``, at least 0: a weight of 3 counts as three such records.
-        dtype: Floating-point type of the result; the default float unless given.
-
     Example:
         >>> report_matrix(jnp.array([1, 0]), 2, weights=jnp.array([1.0, 0.5]))
         Array([[0. , 1. ],
@@ -221,12 +215,8 @@ def number_matrix(
     """A report of numbers as a matrix ``[n, 2]``: ``(1 - u) / 2`` and ``(1 + u) / 2``.
 
     ``u`` is the report less its mean, over its standard deviation. Rows add up to 1, as those of
-    labels do, so that whatever takes matrices takes numbers. Two values that are equally frequent
-    give the matrix of two classes, low and high.
-
-    Args:
-        x_hat: Numbers ``[n]``; NaN where missing, a row of zeros.
-        weights: Frequencies ``[n]``.
+    labels do, so that whatever takes matrices takes numbers; a row of zeros where one is missing,
+    NaN. Two values that are equally frequent give the matrix of two classes, low and high.
 
     Example:
         >>> number_matrix(jnp.array([3.0, 7.0, jnp.nan]))

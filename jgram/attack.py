@@ -12,12 +12,9 @@ Four attacks, ordered by what the source controls and how large the data are:
 Labels alone buy nothing: a policy multiplies the volume by ``|det T| <= 1``, with equality at the
 permutations. Whoever sees the observations before reporting is outside the theory, because reports
 then depend on them given the truth, and gains at every sample size. All four return what is known
-to be allowed and at least as good as honesty: never a point beyond the budget, never a lower score.
-
-The number of classes is that of the honest reports: a class that nobody reports has no score.
-
-The observations a source believes in need not be the real ones: attack with its guess, then score
-the reports it found on the real observations.
+to be allowed and at least as good as honesty. The observations a source believes in need not be the
+real ones: attack with its guess, then score the reports it found on the real observations. The
+number of classes is that of the honest reports.
 """
 
 from collections.abc import Callable
@@ -38,14 +35,9 @@ from jgram.observed import frame_of_product, observe
 from jgram.scores import plugin_log_score
 
 __all__ = [
-    "ObservationAttack",
-    "PolicyAttack",
-    "ReportAttack",
-    "ascend_policy",
-    "ascend_reports",
-    "flip_greedily",
-    "perturb_observations",
-]
+    "ObservationAttack", "PolicyAttack", "ReportAttack", "ascend_policy", "ascend_reports",
+    "flip_greedily", "perturb_observations",
+]  # fmt: skip
 
 Score = Callable[..., Any]
 DOUBT = 0.1  # share of uniform reports in a start
@@ -118,14 +110,12 @@ def ascend_reports(
     """Gradient ascent on soft reports, annealed and rounded: the best of its starts and of honesty.
 
     Reports are ``softmax(logits / temperature)``, drawn back to the honest ones as far as the
-    budget asks: every point on the way is allowed. The temperature, the weight of the reports'
-    entropy, falls from 1 to .1: soft reports become labels. The gradient *in the reports*, times
-    ``n / 2`` (``h - d`` for the plug-in score, :mod:`jgram.influences`), goes to the optimiser of
-    the logits; with plain gradient steps this is exponentiated-gradient ascent. The gradient in the
-    logits themselves vanishes at the honest reports, the vertices of the simplex. Finally the lies
-    with the largest logits are told, as many as the budget allows. Where the score of honest
-    reports, or its gradient, is not finite, the class that is never reported or the two that no
-    observation tells apart are named.
+    budget asks: every point on the way is allowed. The temperature falls from 1 to .1: soft reports
+    become labels. The gradient *in the reports*, times ``n / 2`` (``h - d`` for the plug-in score,
+    :mod:`jgram.influences`), goes to the optimiser of the logits: that in the logits vanishes at
+    the honest reports, the vertices of the simplex. Finally the lies with the largest logits are
+    told, as many as the budget allows. Where the score of honest reports, or its gradient, is not
+    finite, the class that is never reported or the two that no observation tells apart are named.
 
     Args:
         key: A typed ``jax.random.key``, or one for every start, in one batch: the first starts at
@@ -169,14 +159,12 @@ def flip_greedily(
 ) -> ReportAttack:
     """The best single relabelling, again and again, until none pays or none is allowed.
 
-    Every step values all ``n d`` relabellings exactly (matrix determinant lemma,
-    :func:`jgram.influences.relabelling_gains`) and applies the best. One column of the kernel
-    matrix updates ``K Z``: a step takes ``O(n (d^2 + m))``, and ``n`` kernel evaluations where the
-    kernel has no features.
+    Every step values all ``n d`` relabellings exactly (:func:`jgram.influences.relabelling_gains`)
+    and applies the best. One column of the kernel matrix updates ``K Z``: a step takes
+    ``O(n (d^2 + m))``, and ``n`` kernel evaluations where the kernel has no features.
 
     Args:
-        x, y, kernel, budget: As in :func:`ascend_reports`.
-        flips: Largest number of steps; ``n`` by default.
+        flips: Largest number of steps; ``n`` by default. Others as in :func:`ascend_reports`.
 
     Example:
         >>> x, y = jnp.array([0, 0, 0, 1, 1, 1]), jnp.array([0, 0, 1, 1, 1, 0])
@@ -209,12 +197,10 @@ def perturb_observations(
     the given observations, floating-point ones. To lower a score, attack its negative.
 
     Args:
-        kernel: A kernel that is differentiable in the observations.
+        kernel, score: As in :func:`ascend_reports`, differentiable in ``y``.
         radius: How far one record may be shifted, in the units of ``y``; at least 0.
         norm: ``"l2"``, the Euclidean length of one record's shift, or ``"linf"``, its largest
             coordinate.
-        score: As in :func:`ascend_reports`, differentiable in ``y``.
-        steps: Gradient steps, static.
 
     Example:
         >>> y = jnp.array([[1.0, 0.0], [0.0, 1.0]])
@@ -251,10 +237,8 @@ def ascend_policy(
     Gradients are shortened to norm 1: they are unbounded where two rows are alike.
 
     Args:
-        key: A typed ``jax.random.key``: policies start at uniformly random rows.
+        key: A typed ``jax.random.key``: ``restarts`` policies start at uniformly random rows.
         prior: Frequencies of the true labels ``[d]``, above 0 and summing to 1.
-        steps: Gradient steps, static.
-        restarts: Starting policies, static.
 
     Example:
         >>> attack = ascend_policy(jax.random.key(0), jnp.array([0.2, 0.3, 0.5]))

@@ -165,14 +165,9 @@ def check(
     Args:
         rules: Sentences, as at the top of this module. Beside a ``drift`` every report also has to
             be no worse than in the baseline.
-        ranking: Of the reports.
-        drift: Since a baseline.
         gold: Report to how many of its labels are right, of how many whose truth is known.
         strict: Whether a rule fails that is neither shown to hold nor to fail.
         when: When this was, for the history.
-
-    Returns:
-        A :class:`Check`.
 
     Raises:
         ValueError: A sentence that is no rule, a report that is not there, a rule that takes a
@@ -199,11 +194,7 @@ def check(
 
 
 def history(checks: Sequence[Check]) -> tuple[Table, Figure]:
-    """Several nights, the latest first: a table, and what every report keeps as a picture.
-
-    Args:
-        checks: In order of time, one or more.
-    """
+    """Nights in order of time, the latest first: a table, and a picture of what reports keep."""
     names = [*dict.fromkeys(one.name for each in checks for one in each.ranking.reports)]
     kept = [{one.name: one.keeps for one in each.ranking.reports} for each in checks]
     series = {name: [each.get(name) for each in kept] for name in names}

@@ -11,19 +11,10 @@ import numpy as np
 from jgram.arrays import Array, ArrayLike, Bool, Float, Int, Num
 
 __all__ = [
-    "ESTIMABLE",
-    "Retention",
-    "blocks",
-    "holm",
-    "mean_covariance",
-    "normal_quantile",
-    "records_needed",
-    "retention",
-    "share_degrees",
-    "sign_test",
-    "student_quantile",
+    "ESTIMABLE", "Retention", "blocks", "holm", "mean_covariance", "normal_quantile",
+    "records_needed", "retention", "share_degrees", "sign_test", "student_quantile",
     "suggested_block_length",
-]
+]  # fmt: skip
 
 ESTIMABLE = 3.0
 """Standard errors by which the better report's mean payoff must exceed 0 before a share of it, or
@@ -88,14 +79,8 @@ def retention(
 
     ``{r: (a_2 - r a_1)^2 <= quantile^2 Var(a_2 - r a_1)}``.
 
-    Args:
-        means: ``(a_1, a_2)``.
-        covariance: Covariance of the means.
-        quantile: Standard errors, 1.96 for one interval of 95%.
-
-    Returns:
-        :class:`Retention`; not estimable where ``a_1`` is below :data:`ESTIMABLE` standard errors
-        or the set is unbounded.
+    with the covariance of the means ``(a_1, a_2)`` and ``quantile`` 1.96 for one interval of 95%.
+    Not estimable where ``a_1`` is below :data:`ESTIMABLE` standard errors or the set is unbounded.
 
     Example:
         >>> found = retention(jnp.array([2.0, 1.0]), 0.01 * jnp.eye(2), 1.96)
@@ -134,12 +119,6 @@ def share_degrees(
     ``2 n / (kurtosis - 1)`` of the share's influences. Two reports that differ on a few records
     have a share whose standard error rests on those few: intervals by the normal law would be too
     narrow wherever fewer differ than should.
-
-    Args:
-        values: Payoffs of pairs of reports.
-        means: Their means.
-        weights: Frequencies.
-        groups: Groups ``[n]`` that records are sampled in.
 
     Example:
         >>> values = np.random.default_rng(0).normal(size=(2, 1000))
@@ -194,10 +173,7 @@ def records_needed(
     spread of the differences are taken to stay.
 
     Args:
-        differences: ``[n]``.
-        weights: Frequencies ``[n]``.
-        groups: Groups ``[n]``.
-        beyond: As of :func:`sign_test`.
+        differences, weights, groups, beyond: As of :func:`sign_test`.
         power: Wanted probability of separating them.
         confidence: One minus the size of the two-sided test.
 
@@ -228,11 +204,7 @@ def suggested_block_length(values: Float[ArrayLike, "... n"]) -> int:
     follow AR(0), AR(.7) and AR(.9), n = 300, :func:`sign_test` at 5% separated 4, 6 and 8% with
     these blocks, and 5, 16 and 34% without.
 
-    Args:
-        values: Payoffs and their differences, in order of time ``[..., n]``; concrete.
-
-    Returns:
-        Records a block.
+    ``values`` are payoffs and their differences, in order of time; concrete.
 
     Example:
         >>> suggested_block_length(np.random.default_rng(0).normal(size=1000))
@@ -248,10 +220,8 @@ def suggested_block_length(values: Float[ArrayLike, "... n"]) -> int:
 
 
 def _automatic_length(series: np.ndarray) -> float:
-    """Politis and White's length, ``(3 g^2 n / (2 s^2))^(1/3)``.
-
-    ``s`` is the sum of the autocorrelations, ``g`` the sum weighted by the lag, both tapered to 0
-    from the last lag ``m`` that is significant to ``2 m``.
+    """Politis and White's length, ``(3 g^2 n / (2 s^2))^(1/3)``: ``s`` is the sum of the
+    autocorrelations, ``g`` that by lag, tapered to 0 from the last significant lag ``m`` to ``2m``.
     """
     n, centred = len(series), series - series.mean()
     spread = centred @ centred

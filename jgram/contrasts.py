@@ -55,17 +55,9 @@ from jgram.determinant import solve
 from jgram.observed import Observed
 
 __all__ = [
-    "Payoffs",
-    "Products",
-    "by_records",
-    "noise_tests",
-    "pair_payoffs",
-    "payoffs",
-    "payoffs_alone",
-    "payoffs_of_pairs",
-    "products",
-    "scores",
-]
+    "Payoffs", "Products", "by_records", "noise_tests", "pair_payoffs", "payoffs", "payoffs_alone",
+    "payoffs_of_pairs", "products", "scores",
+]  # fmt: skip
 
 ENTRIES = 1 << 13  # of the kernel that are looked up at a time
 
@@ -76,7 +68,7 @@ class Payoffs(NamedTuple):
     Attributes:
         values: ``[k, n]``, the payoff of report ``l`` at record ``n``.
         differences: ``[n]``, ``h_n . (z[0, n] - z[1, n])`` of the first two reports: swapping them
-            turns its sign and leaves ``h`` as it is.
+            turns its sign alone.
         weights: ``[n]``, frequencies; 0 where one of the reports has no label.
         means: ``[k]``, ``a_l``.
         covariance: ``[k, k]``, of the means over samples of records.
@@ -210,10 +202,6 @@ class Products(NamedTuple):
 
         return jax.lax.map(one, jnp.asarray(chosen))
 
-    def over(self, asked: Any) -> list[Any]:
-        """What functions find of the records, each given with its arguments."""
-        return [function(self, *arguments) for function, arguments in asked]
-
 
 class Paid(NamedTuple):
     """What a part of the records gives payoffs: rows ``[s, k + 1, n]`` of the payoffs of ``k``
@@ -223,31 +211,19 @@ class Paid(NamedTuple):
     rows: Any
     weights: Any
     crossed: Any
-    about: Any = None
+    about: Any
 
 
-def together(found: Any, *figures: Any) -> list[Any]:
-    """Answers of figures, in as many passes over the records as the longest of them needs.
-
-    Args:
-        found: :class:`Products` or :class:`jgram.streams.Stream`.
-        *figures: Generators. Each yields a function of a part and its arguments, and is sent the
-            sum over all parts; in the end it returns its answer.
-    """
-    answers: dict[int, Any] = {}
-    sums: list[Any] = [None] * len(figures)
-    running = list(range(len(figures)))
-    while running:
-        asked = []
-        for number in running:
-            try:
-                asked.append((number, figures[number].send(sums[number])))
-            except StopIteration as end:
-                answers[number] = end.value
-        running = [number for number, _ in asked]
-        for number, total in zip(running, found.over([want for _, want in asked]), strict=True):
-            sums[number] = total
-    return [answers[number] for number in range(len(figures))]
+def answer(found: Products, figure: Any) -> Any:
+    """What a figure comes to: a generator that yields a function of some records and its arguments,
+    is sent what that finds (of several parts of the records the sum), and returns its answer."""
+    total = None
+    while True:
+        try:
+            function, arguments = figure.send(total)
+        except StopIteration as end:
+            return end.value
+        total = function(found, *arguments)
 
 
 def _products(observed, z, weights, groups) -> Products:
@@ -265,10 +241,8 @@ def _products(observed, z, weights, groups) -> Products:
 @jax.jit  # one program: outside of another, every step of it would be one
 def _kernel_pass(observed, z, weights):
     columns = weights[:, None] * jnp.moveaxis(z, 0, 1).reshape(z.shape[1], -1)
-    found = observed.kernel_pass(jnp.concatenate([weights[:, None], columns], 1), weights=weights)
-    rows, squares = found.product[:, 0], observed.squares
-    spread = mean_square(squares, weights, rows, found.squared_norm)
-    return columns, squares, spread, _split(found.product[:, 1:], z)
+    found = observed.kernel_pass(columns, weights)
+    return columns, observed.squares, found.spread, _split(found.product, z)
 
 
 @jax.jit
@@ -276,16 +250,6 @@ def _split(product, z):
     """What a kernel pass found for each of the reports."""
     k, n, d = z.shape
     return jnp.moveaxis(product.reshape(n, k, d), 1, 0)
-
-
-def mean_square(squares: Array, weights: Array, rows: Array, squared_norm: Array) -> Array:
-    """Mean square of the doubly centred kernel off its diagonal, from ``sum w_i w_j K_ij^2``."""
-    total = jnp.maximum(jnp.sum(weights), 2.0)  # fewer records say nothing, in numbers
-    rows = rows / total
-    mean = weights @ rows / total
-    own = squares - 2 * rows + mean
-    norm = squared_norm - 2 * total * (weights @ rows**2) + (total * mean) ** 2
-    return jnp.maximum((norm - weights @ own**2) / jnp.maximum(total * (total - 1), 1), 0.0)
 
 
 def products(
@@ -298,8 +262,7 @@ def products(
 ) -> Products:
     """The one kernel pass that all payoffs of ``k`` reports, and their noise tests, are made of.
 
-    Takes the arguments of :func:`payoffs`; a record that some report does not label stays, with a
-    row of zeros in that report.
+    Takes the arguments of :func:`payoffs`; a record stays that some report does not label.
     """
     z = report_matrices(observed, reports, num_classes)
     ones = jnp.ones(z.shape[1], z.dtype)
@@ -315,7 +278,7 @@ def payoffs(
     weights: Shaped[ArrayLike, " n"] | None = None,
     groups: Int[ArrayLike, " n"] | None = None,
 ) -> Payoffs:
-    """Payoffs of all reports under one scorer at their mean.
+    """:class:`Payoffs` of all reports under one scorer at their mean.
 
     Records that one of the reports does not label are left out of all. One kernel pass, then
     ``O(d^2)`` work a record (``O(d^3)`` with ``groups``).
@@ -324,13 +287,8 @@ def payoffs(
         observed: Observations and kernel.
         reports: Labels ``[k, n]``, negative where missing, or matrices ``[k, n, d]``, a row of
             zeros where missing.
-        num_classes: ``d``; the largest label plus one where it is left out.
-        weights: Frequencies ``[n]``.
         groups: Group of each record, any integers, concrete; groups are left out, and sampled, as
             a whole.
-
-    Returns:
-        :class:`Payoffs`.
 
     Raises:
         ValueError: Fewer than two records, classes or groups, or shapes that do not fit.
@@ -358,34 +316,22 @@ def pair_payoffs(
     scorer. A pair at its own midpoint depends on no other report.
 
     Args:
-        observed: Observations and kernel.
-        reports: ``k >= 2`` reports, as in :func:`payoffs`.
-        num_classes: ``d``.
-        weights: Frequencies ``[n]``.
-        groups: Groups ``[n]``, left out as a whole.
+        observed, reports, num_classes, weights, groups: As in :func:`payoffs`, two reports or more.
         complete: Whether every report labels every record; looked up where it is left out. Each
             pair of incomplete reports takes a kernel pass of its own, over the records both label.
 
     Returns:
         :class:`Payoffs` with a leading axis of pairs, in the order of ``np.triu_indices(k, 1)``.
-
-    Raises:
-        ValueError: As :func:`payoffs`; fewer than two reports.
     """
     z = report_matrices(observed, reports, num_classes)
-    k = z.shape[0]
-    if k < 2:
-        raise ValueError(f"expected at least two reports to compare, got {k}")
-    first, second = np.triu_indices(k, 1)
+    if len(z) < 2:
+        raise ValueError(f"expected at least two reports to compare, got {len(z)}")
+    pairs = pairs_of(len(z))
     if complete is None:
         complete = bool(jnp.all(jnp.sum(z, axis=2) > 0))
     if complete:
-        found = _products(observed, z, _present(z, weights), groups)
-        return payoffs_of_pairs(found, jnp.stack([first, second], axis=1))
-    each = [
-        payoffs(observed, z[np.array([i, j])], weights=weights, groups=groups)
-        for i, j in zip(first, second, strict=True)
-    ]
+        return payoffs_of_pairs(_products(observed, z, _present(z, weights), groups), pairs)
+    each = [payoffs(observed, z[pair], weights=weights, groups=groups) for pair in pairs]
     return jax.tree.map(lambda *parts: jnp.stack(parts), *each)
 
 
@@ -463,14 +409,10 @@ class _Second(NamedTuple):
     each: Any
 
 
-def _second_of(part: Products, records: _Records, total: Array) -> _Second:
-    n = jnp.maximum(total, 2.0)
-    inside = part.weights[:, None] * (records.kap - records.own_centre / n)
-    return _Second(
-        records.centre.T @ inside / n,
-        records.weights @ records.own,
-        records.weights @ records.each,
-    )
+def scorers_at(found: Products, chosen: Any) -> tuple[Margins, Scorer]:
+    """:class:`Margins` and scorers of sets ``[s, k]`` of reports, at their means."""
+    margins = found.margins(_mean, chosen)
+    return margins, _scorers(found, margins, _second(found, margins, jnp.asarray(chosen)))
 
 
 def _scorers(found: Any, margins: Margins, second: _Second) -> Scorer:
@@ -478,16 +420,18 @@ def _scorers(found: Any, margins: Margins, second: _Second) -> Scorer:
         n = jnp.maximum(margins.total, 2.0)
         shares = margins.reports / n
         level = noise_level(n, shares, found.spread, second.own, second.each)
-        return Scorer(_symmetric(second.gram), *level)
+        return Scorer((second.gram + second.gram.T) / 2, *level)
 
     return jax.vmap(one)(margins, second)
 
 
-@jax.jit
-def _second(part: Products, margins: Margins, chosen: Array) -> _Second:
+@partial(jax.jit, static_argnames="mixed")
+def _second(part: Products, margins: Margins, chosen: Array, mixed: Any = _mean) -> _Second:
     def one(each: Any) -> _Second:
         margins, chosen = each
-        return _second_of(part, _records(part, margins, _mean, chosen), margins.total)
+        found, n = _records(part, margins, mixed, chosen), jnp.maximum(margins.total, 2.0)
+        gram = found.centre.T @ (part.weights[:, None] * (found.kap - found.own_centre / n)) / n
+        return _Second(gram, found.weights @ found.own, found.weights @ found.each)
 
     return jax.lax.map(one, (margins, chosen))
 
@@ -522,12 +466,7 @@ def _paid(part: Products, margins: Margins, scorers: Scorer, shares: Array, chos
 
 
 def paid_together(found: Any, chosen: Any) -> Any:
-    """A figure (:func:`together`): :class:`Payoffs` of sets of reports at their means.
-
-    Args:
-        found: :class:`Products` or :class:`jgram.streams.Stream`.
-        chosen: Indices of reports ``[s, k]``.
-    """
+    """A figure (:func:`answer`): :class:`Payoffs` of sets ``[s, k]`` of reports at their means."""
     chosen = jnp.asarray(chosen)
     margins = found.margins(_mean, chosen)
     second = yield _second, (margins, chosen)
@@ -545,11 +484,8 @@ def paid_together(found: Any, chosen: Any) -> Any:
         copies = (second.own / _nonzero(second.each)) ** 2
         more = _unexplained(found.spread, scorer.gram, margins.reports / n, n) * copies * crossed
         covariance = _covariance(values, means, paid.weights, found.groups) + more / n**2
-        about = () if paid.about is None else tuple(paid.about[:2])
-        about += () if paid.about is None or len(paid.about) == 2 else (paid.about[2:],)
-        return Payoffs(
-            values, paid.rows[-1], paid.weights, means, covariance, jnp.mean(means), *about
-        )
+        figures = values, paid.rows[-1], paid.weights, means, covariance, jnp.mean(means)
+        return Payoffs(*figures, *paid.about[:2], paid.about[2:])
 
     return jax.vmap(one)(margins, second, scorers, paid)
 
@@ -586,49 +522,30 @@ def _in_groups(observed, columns, order, starts, last, *, most):
 
 @jax.jit
 def payoffs_of_pairs(found: Products, pairs: Int[ArrayLike, "p size"]) -> Payoffs:
-    """Payoffs of pairs of reports (or of larger sets) at their midpoints, one after the other.
+    """:class:`Payoffs` ``[p, ...]`` of pairs of reports (or larger sets) at their midpoints.
 
-    Args:
-        found: From :func:`products`, of reports without missing labels.
-        pairs: Indices ``[p, 2]``; a report paired with itself is paid by its own scorer, over the
-            records that it labels.
-
-    Returns:
-        :class:`Payoffs` with a leading axis of pairs.
+    Of reports without missing labels, by number; one paired with itself is paid by its own scorer,
+    over the records that it labels.
     """
 
     def one(pair: Array) -> Payoffs:  # on its own: what its steps have in common is found once
-        paid = together(found, paid_together(found, pair[None]))[0]
-        return jax.tree.map(lambda leaf: leaf[0], paid)
+        return one_pair(answer(found, paid_together(found, pair[None])), 0)
 
     with jax.default_matmul_precision("highest"):
         return jax.lax.map(one, jnp.asarray(pairs))
 
 
 def payoffs_alone(found: Products) -> Payoffs:
-    """Payoffs of every report paired with itself, over the records that it labels.
-
-    Args:
-        found: From :func:`products`.
-
-    Returns:
-        :class:`Payoffs` with a leading axis of reports.
-    """
+    """:class:`Payoffs` of each report paired with itself, ``[k, ...]``, where it has labels."""
     return payoffs_of_pairs(found, np.stack([np.arange(len(found.z))] * 2, axis=1))
 
 
 @jax.jit
 def scores(found: Products, reports: Int[ArrayLike, " s"]) -> Float[Array, "s n d"]:
-    """``h`` of every record, the record or its group left out, by the scorers of some reports.
-
-    Args:
-        found: From :func:`products`.
-        reports: The reports, by number, each of which makes a scorer.
-    """
+    """``h`` of every record, it or its group left out, by the scorer of each report by number."""
     with jax.default_matmul_precision("highest"):
         chosen = jnp.asarray(reports)[:, None]
-        margins = found.margins(_mean, chosen)
-        scorers = _scorers(found, margins, _second(found, margins, chosen))
+        margins, scorers = scorers_at(found, chosen)
 
         def one(each: Any) -> Array:
             margins, scorer, chosen = each
@@ -714,14 +631,7 @@ def noise_tests(
     ``sum_ij (H K H)_ij z_i . z_j / q`` (a chi-squared statistic under the delta kernel: gamma),
     which does not need the others. The p-value is twice the smaller one.
 
-    Args:
-        observed: Observations and kernel.
-        reports: ``k`` reports, as in :func:`payoffs`; missing labels are allowed.
-        num_classes: ``d``.
-        weights: Frequencies ``[n]``.
-
-    Returns:
-        ``[k]``; 1 for constant reports and fewer than five records.
+    Takes the arguments of :func:`products`; 1 for constant reports and fewer than five records.
 
     Reference:
         Kazi-Aoual, Hitier, Sabatier and Lebreton, *Refined approximations to permutation tests for
@@ -733,65 +643,52 @@ def noise_tests(
 @jax.jit
 def noise_tests_of(found: Products) -> Float[Array, " k"]:
     """:func:`noise_tests`, from a kernel pass already made."""
+    found = found._replace(groups=None)
 
     def one(report: Array) -> Array:
-        return together(found, tested_together(found, report[None]))[0][0]
+        return answer(found, tested_together(found, report[None]))[0]
 
     with jax.default_matmul_precision("highest"):
         return jax.lax.map(one, jnp.arange(len(found.z)))
 
 
 def tested_together(found: Any, reports: Array) -> Any:
-    """A figure (:func:`together`): p-values of :func:`noise_tests`, of reports by number."""
-    alone = found.margins(_mean, reports[:, None])
-    if len(found.counts) == 1:
-        sums = yield _own_sums, (alone, reports)
-        return jax.vmap(partial(_own_p_value, found.spread))(alone, sums)
-    others = found.margins(_others, reports)
-    second = yield _others_second, (others, reports)
-    scorers = _scorers(found, others, second)
+    """A figure (:func:`answer`): p-values of :func:`noise_tests`, of reports by number."""
+    alone, others, scorers = found.margins(_mean, reports[:, None]), None, None
+    if len(found.counts) > 1:
+        others = found.margins(_others, reports)
+        second = yield _second, (others, reports, _others)
+        scorers = _scorers(found, others, second)
     own, linear = yield _tested, (alone, others, scorers, reports)
     own = jax.vmap(partial(_own_p_value, found.spread))(alone, own)
+    if others is None:
+        return own
     linear = jax.vmap(partial(_linear_p_value, found.spread))(others, scorers, linear)
     return jnp.minimum(1.0, 2 * jnp.minimum(own, linear))
 
 
 @jax.jit
-def _others_second(part: Products, others: Margins, reports: Array) -> _Second:
-    part = part._replace(groups=None)
-
-    def one(each: Any) -> _Second:
-        margins, report = each
-        return _second_of(part, _records(part, margins, _others, report), margins.total)
-
-    return jax.lax.map(one, (others, reports))
-
-
-@jax.jit
 def _tested(
-    part: Products, alone: Margins, others: Margins, scorers: Scorer, reports: Array
+    part: Products, alone: Margins, others: Any, scorers: Any, reports: Array
 ) -> tuple[Any, Any]:
-    return _own_sums(part, alone, reports), _linear_sums(part, others, scorers, reports)
+    def one(each: Any) -> tuple[Any, Any]:
+        alone, others, scorer, report = each
+        own = _own_sums(part, alone, report)
+        return own, None if others is None else _linear_sums(part, others, scorer, report)
+
+    return jax.lax.map(one, (alone, others, scorers, reports))
 
 
-@jax.jit
-def _own_sums(part: Products, alone: Margins, reports: Array) -> dict[str, Array]:
-    part = part._replace(groups=None)
-
-    def one(each: Any) -> dict[str, Array]:
-        margins, report = each
-        records = _records(part, margins, _mean, report[None])
-        w, centre = records.weights, records.centre
-        scale = _scale(margins)
-        return {
-            "statistic": jnp.sum(w[:, None] * centre * records.kap * scale),
-            "own": w @ records.own,
-            "own_squares": w @ records.own**2,
-            "cross": centre.T @ (w[:, None] * centre),
-            "length_squares": w @ (centre**2 @ scale) ** 2,
-        }
-
-    return jax.lax.map(one, (alone, reports))
+def _own_sums(part: Products, margins: Margins, report: Array) -> dict[str, Array]:
+    records, scale = _records(part, margins, _mean, report[None]), _scale(margins)
+    w, centre = records.weights, records.centre
+    return {
+        "statistic": jnp.sum(w[:, None] * centre * records.kap * scale),
+        "own": w @ records.own,
+        "own_squares": w @ records.own**2,
+        "cross": centre.T @ (w[:, None] * centre),
+        "length_squares": w @ (centre**2 @ scale) ** 2,
+    }
 
 
 def _scale(margins):
@@ -831,34 +728,25 @@ def _permutation_moments(n, first, second):
     return a * b / (n - 1), variance + own / ((n + 1) * n * (n - 1) * (n - 2) * (n - 3))
 
 
-@jax.jit
 def _linear_sums(
-    part: Products, others: Margins, scorers: Scorer, reports: Array
+    part: Products, margins: Margins, scorer: Scorer, report: Array
 ) -> dict[str, Array]:
-    part = part._replace(groups=None)
-
-    def one(each: Any) -> dict[str, Array]:
-        margins, scorer, report = each
-        # The record's own other labels leave the scorer: reports may agree on what nobody observes.
-        records = _records(part, margins, _others, report)
-        h = _score(None, scorer, records)
-        z = part.z[report]
-        w = part.weights * jnp.sum(z, axis=1)
-        weighted = w[:, None] * z
-        return {
-            "size": jnp.sum(w),
-            "scores": w @ h,
-            "labels": w @ z,
-            "paid": jnp.sum(h * weighted),
-            "scores_scores": h.T @ (w[:, None] * h),
-            "labels_labels": z.T @ weighted,
-            "centre": w @ records.centre,
-            "centre_labels": records.centre.T @ weighted,
-            "k0": jnp.sum(records.k0**2),
-            "kap": jnp.sum(records.kap**2),
-        }
-
-    return jax.lax.map(one, (others, scorers, reports))
+    # The record's own other labels leave the scorer: reports may agree on what nobody observes.
+    records, z = _records(part, margins, _others, report), part.z[report]
+    h, w = _score(None, scorer, records), part.weights * jnp.sum(z, axis=1)
+    weighted = w[:, None] * z
+    return {
+        "size": jnp.sum(w),
+        "scores": w @ h,
+        "labels": w @ z,
+        "paid": jnp.sum(h * weighted),
+        "scores_scores": h.T @ (w[:, None] * h),
+        "labels_labels": z.T @ weighted,
+        "centre": w @ records.centre,
+        "centre_labels": records.centre.T @ weighted,
+        "k0": jnp.sum(records.k0**2),
+        "kap": jnp.sum(records.kap**2),
+    }
 
 
 def _linear_p_value(spread, others, scorer, sums):
@@ -911,13 +799,7 @@ def _present(z, weights):
     return labelled if weights is None else labelled * jnp.asarray(weights, z.dtype)
 
 
-@jax.jit
-def _first(paid):
-    return jax.tree.map(lambda part: part[0], paid)
-
-
-def _symmetric(matrix):
-    return (matrix + matrix.T) / 2
+_first = jax.jit(partial(one_pair, number=0))
 
 
 def _nonzero(number):
@@ -925,8 +807,8 @@ def _nonzero(number):
     return jnp.where(number > jnp.finfo(number.dtype).tiny, number, 1.0)
 
 
-OF_MEANS = (_second, _others_second)
+OF_MEANS = (_second,)
 """Functions of a part that find the same of records of equal labels and of their mean."""
 
-OF_RECORDS = {"paid": _paid, "own sums": _own_sums, "tested": _tested}
+OF_RECORDS = {"paid": _paid, "tested": _tested}
 """Those that take the records themselves."""

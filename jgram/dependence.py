@@ -11,14 +11,10 @@ The singular values are the canonical correlations of report and outcome. ``W`` 
 alternatives to the Gram determinant score (section 5.4, appendix G), and unlike it none is
 experiment-agnostic: two reports may change places when the observations change.
 
-A ``table`` is ``[m, d]`` counts or probabilities of (outcome, reported label); no matrix, negative
-or infinite entries and nothing but zeros raise a ``ValueError``.
-
 Everything transforms: ``jit``, ``vmap`` over tables, ``grad``. Empty rows and columns add nothing.
-Gradients are finite everywhere. At an empty cell the derivative of KL and of the Hellinger distance
-is infinite toward the inside; there the returned gradient leaves that term out. Equal singular
-values have a finite gradient of their sum (and each a subgradient); singular values below the
-rounding of the table count as 0, with gradient 0.
+Gradients are finite everywhere: at an empty cell, where the derivative of KL and of the Hellinger
+distance is infinite toward the inside, they leave that term out; equal singular values have that of
+their sum (each a subgradient), those below the rounding of the table count as 0, with gradient 0.
 """
 
 from typing import Literal
@@ -37,14 +33,9 @@ Kind = Literal["kl", "chi2", "total_variation", "squared_hellinger"]
 def mutual_information(table: Num[Array, "m d"], kind: Kind = "kl") -> Float[Array, ""]:
     """Phi-divergence of the joint distribution from the product of its marginals (Definition G.1).
 
-    ``sum_{y,x} p(y) p(x) Phi(p(y, x) / (p(y) p(x)))`` with ``Phi(a)`` equal to ``a log a`` (KL: the
-    Shannon mutual information, in nats), ``a^2 - 1`` (chi2), ``|a - 1| / 2`` (total variation) or
-    ``(1 - sqrt(a))^2`` (squared Hellinger distance).
-
-    Scalar, at least 0, and 0 under independence.
-
-    Args:
-        kind: Which ``Phi``, static.
+    ``sum_{y,x} p(y) p(x) Phi(p(y, x) / (p(y) p(x)))`` with ``Phi(a)`` by ``kind``, static, equal to
+    ``a log a`` (KL: the Shannon mutual information, in nats), ``a^2 - 1`` (chi2), ``|a - 1| / 2``
+    (total variation) or ``(1 - sqrt(a))^2`` (squared Hellinger distance); 0 under independence.
 
     Example:
         >>> table = jnp.array([[2, 0], [0, 2]])
@@ -74,9 +65,7 @@ def maximal_correlation(table: Num[Array, "m d"]) -> Float[Array, ""]:
 def top_k_volume(table: Num[Array, "m d"], k: int) -> Float[Array, ""]:
     """The product of the ``k`` largest singular values of the whitened table.
 
-    Args:
-        k: Static, in 1..min(m, d) - 1: the table is centred, a larger volume is 0 by construction
-            and rounding noise when computed. The paper uses ``d - 1``.
+    ``k`` is static, in 1..min(m, d) - 1: the table is centred. The paper uses ``d - 1``.
 
     Example:
         >>> print(f"{top_k_volume(jnp.array([[4, 1, 1], [1, 4, 1], [1, 1, 4]]), 2):.4f}")
@@ -139,10 +128,7 @@ def _joint_and_product(table: Num[Array, "m d"]) -> tuple[Array, Array]:
 
 
 def _singular_values(table: Num[Array, "m d"]) -> Float[Array, " r"]:
-    """Singular values of the whitened table, those within rounding of 0 set to 0.
-
-    Rounding is absolute: before centring the largest singular value is 1.
-    """
+    """Singular values of the whitened table; 0 below rounding: uncentred, the largest is 1."""
     joint, product = _joint_and_product(table)
     inside = product > 0
     white = jnp.where(inside, joint - product, 0.0) / jnp.sqrt(jnp.where(inside, product, 1.0))

@@ -19,18 +19,10 @@ import jax.numpy as jnp
 from jgram.arrays import HIGHEST, Array, ArrayLike, Float, Int, Num
 
 __all__ = [
-    "Elimination",
-    "default_tolerance",
-    "determinant",
-    "eliminate_gram",
-    "eliminate_sums",
-    "inverse_cholesky",
-    "log_determinant",
-    "log_determinant_of_sums",
-    "log_top_determinant",
-    "log_top_determinant_of_sums",
-    "solve",
-]
+    "Elimination", "default_tolerance", "determinant", "eliminate_gram", "eliminate_sums",
+    "inverse_cholesky", "log_determinant_of_sums", "log_top_determinant",
+    "log_top_determinant_of_sums", "solve",
+]  # fmt: skip
 
 
 class Elimination(NamedTuple):
@@ -76,8 +68,8 @@ def eliminate_sums(sums: Float[ArrayLike, "d m"], *, tolerance: float | None = N
 def eliminate_gram(gram: Float[ArrayLike, "d d"], *, tolerance: float | None = None) -> Elimination:
     """Pivoted Cholesky of the Gram matrix scaled to unit diagonal.
 
-    For kernels that leave nothing but the Gram matrix. Nothing is ever added to the diagonal.
-    Pivots are square roots here too, comparable to those of :func:`eliminate_sums`.
+    For kernels that leave nothing else; nothing is added to the diagonal. Pivots are square roots,
+    comparable to those of :func:`eliminate_sums`.
 
     Args:
         gram: Symmetric positive semi-definite ``[d, d]``.
@@ -105,24 +97,11 @@ def log_determinant_of_sums(
     return eliminate_sums(sums, tolerance=tolerance).log_determinant
 
 
-def log_determinant(
-    gram: Float[ArrayLike, "d d"], *, tolerance: float | None = None
-) -> Float[Array, ""]:
-    """``log det(gram)``, ``-inf`` where rank-deficient; see :func:`eliminate_gram`.
-
-    Example:
-        >>> print(f"{log_determinant(jnp.diag(jnp.array([2.0, 3.0]))):.4f}")
-        1.7918
-    """
-    return eliminate_gram(gram, tolerance=tolerance).log_determinant
-
-
 def log_top_determinant_of_sums(sums: Float[ArrayLike, "d m"], rank: int) -> Float[Array, ""]:
     """Log of the product of the ``rank`` largest eigenvalues of ``sums sums^T``.
 
-    The largest squared volume that ``rank`` orthonormal combinations of the classes span, ``rank``
-    in 1..min(d, m). Unlike the determinant it is not multiplicative in the misreport matrix: the
-    order of two reports may depend on the experiment.
+    The largest squared volume of ``rank`` orthonormal combinations of the classes, in 1..min(d, m).
+    Not multiplicative in the misreport matrix: the order of reports may depend on the experiment.
 
     Example:
         >>> print(f"{log_top_determinant_of_sums(jnp.diag(jnp.array([1.0, 2.0, 3.0])), 2):.4f}")

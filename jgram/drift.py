@@ -27,7 +27,7 @@ from jax.scipy.stats import norm
 import jgram.display as display
 from jgram.arrays import float64
 from jgram.comparisons import holm, mean_covariance, normal_quantile, retention
-from jgram.contrasts import Scorer, noise_level, payoffs_of_pairs, products, scorer_of
+from jgram.contrasts import one_pair, payoffs_of_pairs, products, scorer_of, scorers_at
 from jgram.data import check_aligned, encode_reports, prepare_table, quantile_bins, to_json
 from jgram.data.columns import Column, listing, named_columns, read, read_table, show
 from jgram.data.features import Block, Category, Number
@@ -286,14 +286,10 @@ def fit_baseline(
         reports: Name to labels ``[n]``, some of which may be missing.
         y: Observations of these records: a table of numbers and categories, or an embedding.
             Dates move on by themselves and are left out.
-        weights: Frequencies ``[n]``.
         groups: Group of each record: groups are sampled as a whole.
         bins: Quantile bins of reports that are numbers.
         kinds: ``"number"``, ``"category"`` or ``"ignore"`` by column.
         num_features: Random features that stand for the kernel.
-
-    Returns:
-        A :class:`Baseline`.
 
     Raises:
         ValueError: Texts among the observations, or what :func:`jgram.rank_reports` refuses.
@@ -342,15 +338,10 @@ def measure_drift(
     """What every report earns tonight by the baseline's scorer, and what else is observed.
 
     Args:
-        baseline: From :func:`fit_baseline` or :func:`jgram.load`.
-        reports: Name to labels ``[n]``: every report of the baseline.
-        y: Observations of these records: every column of the baseline.
-        weights: Frequencies ``[n]``.
-        groups: Groups ``[n]``, sampled as a whole.
+        baseline: From :func:`fit_baseline` or :func:`jgram.load`; every report and every column of
+            it is asked for.
+        reports, y, weights, groups: As there.
         confidence: Of all statements on reports together, and of those on observations.
-
-    Returns:
-        A :class:`Drift`.
 
     Raises:
         ValueError: A report or a column that is not there, or of another kind.
@@ -376,18 +367,13 @@ def measure_drift(
     adjusted = holm([one.p_value for one in found]).tolist()
     changes = _column_drifts(baseline, columns, w, confidence)
     joint = _joint(baseline, away, w, groups)
-    return Drift(
-        reports=tuple(
-            replace(one, p_value=p, worse=p <= 1 - confidence)
-            for one, p in zip(found, adjusted, strict=True)
-        ),
-        columns=changes,
-        observations_p_value=joint,
-        observations_changed=2 * min([joint, *(c.p_value for c in changes)]) <= 1 - confidence,
-        confidence=confidence,
-        num_records=float(w.sum()),
-        baseline_records=baseline.num_records,
+    told = tuple(
+        replace(one, p_value=p, worse=p <= 1 - confidence)
+        for one, p in zip(found, adjusted, strict=True)
     )
+    changed = 2 * min([joint, *(one.p_value for one in changes)]) <= 1 - confidence
+    records = float(w.sum()), baseline.num_records
+    return Drift(told, changes, joint, changed, confidence, *records)
 
 
 # --------------------------------------------------------------------------------------------
@@ -449,28 +435,18 @@ def _trained(kernel: Any, points: np.ndarray, z: np.ndarray, kept: np.ndarray) -
         phi = np.asarray(kernel.features(points))
         found = products(Features(phi, kernel), z, weights=kept)
         paid = payoffs_of_pairs(found, np.arange(len(z))[None])
-        mean = kept @ phi / kept.sum()
-        away = phi - mean
-        scorer = _scorer(away, z.mean(axis=0), kept, found.spread)
+        _, scorer = scorers_at(found, np.arange(len(z))[None])
+        scorer = np.asarray(scorer_of(one_pair(scorer, 0))).real
+    mean, middle = kept @ phi / kept.sum(), z.mean(axis=0)
+    away, centred = phi - mean, middle - kept @ middle / kept.sum()
+    sums = away.T @ (kept[:, None] * centred) / kept.sum()
     squares, vectors = np.linalg.eigh(away.T @ (kept[:, None] * away))
     trained = {
-        "frequencies": np.asarray(kernel.frequencies), "mean": mean, "scorer": scorer,
+        "frequencies": np.asarray(kernel.frequencies), "mean": mean, "scorer": sums @ scorer,
         "feature_weights": np.asarray(kernel.weights), "center": np.asarray(kernel.center),
         "directions": vectors[:, squares > 1e-6 * squares[-1]][:, -_DIRECTIONS:],
     }  # fmt: skip
     return np.asarray(paid.values[0]), away, trained
-
-
-def _scorer(away: np.ndarray, z: np.ndarray, w: np.ndarray, spread: Any) -> np.ndarray:
-    """``W``: what the features say of each class."""
-    n = w.sum()
-    shares = w @ z / n
-    centred = np.where(w[:, None] > 0, z - shares, 0.0)
-    sums, own = away.T @ (w[:, None] * centred) / n, w * np.sum(away**2, axis=1)
-    gram = sums.T @ sums - centred.T @ (own[:, None] * centred) / n**2
-    level = noise_level(*map(jax.numpy.asarray, (n, shares, spread, own.sum(), own.sum())))
-    inverse = np.asarray(scorer_of(Scorer(jax.numpy.asarray(gram), *level)))
-    return sums @ np.real(inverse)
 
 
 def _night(reports: Any, y: Any, weights: Any, groups: Any) -> tuple[Any, Any, np.ndarray, Any]:

@@ -197,13 +197,14 @@ def _merged_classes(evidence: Evidence) -> Finding | None:
             "use a positive definite kernel", float(values[0]),
         )  # fmt: skip
     one, other = (classes[k] for k in np.argsort(-np.abs(vectors[:, 0]))[:2])
+    rank = int(found.line.elimination.rank)
     return Finding(
         "merged classes", "fatal",
-        f"rank {found.rank} of {d}: the observations do not tell classes {one!r} and {other!r} "
+        f"rank {rank} of {d}: the observations do not tell classes {one!r} and {other!r} "
         "apart from mixtures of the others (tolerance "
-        f"{default_tolerance(d, np.asarray(found.pivots).dtype):.1g})",
+        f"{default_tolerance(d, found.line.lengths.dtype):.1g})",
         "merge the two classes, or observe something that differs between them",
-        found.rank, "score",
+        rank, "score",
     )  # fmt: skip
 
 
@@ -238,7 +239,7 @@ def _near_singular(evidence: Evidence) -> Finding | None:
 
 
 def _near_mixture(evidence: Evidence) -> Finding | None:
-    found = evidence.uncertainty
+    found = evidence.uncertainty.line
     # Of the mean of each class from the span of the others, relative to its length.
     distances = 1 / (np.sqrt(np.diagonal(found.inverse)) * found.lengths)
     worst = int(np.argmin(distances))

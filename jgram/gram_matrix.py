@@ -26,15 +26,9 @@ from jgram.kernels import Delta, Kernel, rbf, takes
 from jgram.observed import Observed, Pairs, observe
 
 __all__ = [
-    "GramState",
-    "gram",
-    "gram_state",
-    "init",
-    "joint_table",
-    "merge",
-    "sharded_gram_state",
+    "GramState", "gram", "gram_state", "init", "joint_table", "merge", "sharded_gram_state",
     "update",
-]
+]  # fmt: skip
 
 
 class GramState(NamedTuple):
@@ -92,10 +86,8 @@ def init(
     """
     counted = takes(kernel) == "categorical" and not weighted
     dtype = dtype or (jnp.int32 if counted else jnp.result_type(float))
-    return GramState(
-        jnp.zeros((num_classes, num_features), dtype),
-        jnp.zeros(num_classes, jnp.result_type(float) if weighted else jnp.int32),
-    )
+    counts = jnp.zeros(num_classes, jnp.result_type(float) if weighted else jnp.int32)
+    return GramState(jnp.zeros((num_classes, num_features), dtype), counts)
 
 
 def update(
@@ -172,7 +164,7 @@ def gram(
 
     Args:
         x_hat: Labels ``[n]`` or soft reports ``[n, d]`` (rows on the simplex).
-        y: Observations ``[n, ...]``.
+        y: Observations ``[n, ...]``, or a binding of them (:func:`jgram.observe`).
         kernel: A kernel, or any function of two observations.
         num_classes: ``d``, static; inferred outside ``jit``.
         weights: ``[n]``, at least 0; 0 leaves a record out, 3 counts it three times.
@@ -181,9 +173,6 @@ def gram(
 
     Returns:
         ``[d, d]``, symmetric, positive semi-definite for a positive definite kernel.
-
-    Raises:
-        ValueError: Shapes or concrete values that do not fit.
 
     Example:
         >>> gram(jnp.array([0, 1]), jnp.array([0.0, 0.0]), "rbf").tolist()

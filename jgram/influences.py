@@ -32,13 +32,9 @@ from jgram.kernels import Kernel, rbf
 from jgram.observed import Frame, Observed, observe
 
 __all__ = [
-    "Linearisation",
-    "contributions",
-    "influence",
-    "leave_one_out",
-    "linearise",
+    "Linearisation", "contributions", "influence", "leave_one_out", "linearise",
     "relabelling_gains",
-]
+]  # fmt: skip
 
 
 class Linearisation(NamedTuple):
@@ -78,8 +74,7 @@ def linearise(
 ) -> Linearisation:
     """Log score, influence, and what exact changes of single records need.
 
-    Takes the arguments of :func:`jgram.gram`, and ``product``, ``K z`` of the weighted reports
-    ``z``, where a pass over the pairs of records made it already.
+    Of the arguments of :func:`jgram.gram`, and ``K z`` of the weighted reports, where it is known.
 
     Example:
         >>> found = linearise(jnp.array([0, 0, 1, 1]), jnp.array([0, 0, 1, 1]), "delta")
@@ -117,9 +112,8 @@ def contributions(
 ) -> Float[Array, " n"]:
     """What each record contributes to the log score: ``2 (h[n, x_hat_n] - d)``, of mean zero.
 
-    The influence function of the plug-in log score: ``std / sqrt(n)`` of the contributions is its
-    standard error, and the difference of two reports' contributions that of their comparison. The
-    records are those that were linearised, unweighted.
+    The influence function of the plug-in log score: its standard error is ``std / sqrt(n)`` of
+    them. The records are those that were linearised, unweighted.
 
     Example:
         >>> x_hat = y = jnp.array([0, 0, 0, 0, 1])

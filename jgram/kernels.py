@@ -46,24 +46,10 @@ from jgram.arrays import (
 )
 
 __all__ = [
-    "FEATURE_BLOCKS",
-    "KERNELS",
-    "RBF",
-    "Delta",
-    "Kernel",
-    "Linear",
-    "MultiscaleRBF",
-    "PseudoPosterior",
-    "RandomFeatures",
-    "delta",
-    "describe",
-    "linear",
-    "median_bandwidth",
-    "mixture_features",
-    "rbf",
-    "resolve",
-    "takes",
-]
+    "FEATURE_BLOCKS", "KERNELS", "RBF", "Delta", "Kernel", "Linear", "MultiscaleRBF",
+    "PseudoPosterior", "RandomFeatures", "delta", "describe", "linear", "median_bandwidth",
+    "mixture_features", "rbf", "resolve", "takes",
+]  # fmt: skip
 
 MOST_OUTCOMES = 1 << 24  # whose counts are held
 SUBSAMPLE = 1000  # records that constants are read from
@@ -239,10 +225,8 @@ class RBF:
 
     def __call__(self, y1: Any, y2: Any) -> Array:
         if self.bandwidth is None:
-            raise ValueError(
-                f"expected {type(self).__name__}(bandwidth=...), got bandwidth=None: resolve(y) "
-                "reads it"
-            )
+            name, fix = type(self).__name__, "resolve(y) reads it"
+            raise ValueError(f"expected {name}(bandwidth=...), got bandwidth=None: {fix}")
         difference = (jnp.asarray(y1) - jnp.asarray(y2)) / self.bandwidth
         return self._of(jnp.sum(difference**2))
 
@@ -300,7 +284,7 @@ class MultiscaleRBF(RBF):
     center: Any = 0.0
 
     def resolve(self, y: Any) -> "MultiscaleRBF":
-        """The kernel with its bandwidth and center read from observations ``[n, ...]``."""
+        """With bandwidth and center read from the observations."""
         if self.bandwidth is not None:
             return self
         if not is_concrete(y):
@@ -415,11 +399,9 @@ def mixture_features(
 ) -> RandomFeatures:
     """Random features of ``K(y, y') = sum_p weights[p] exp(-||(y - y') maps[p]||^2)``.
 
-    Every block has the same number of frequencies of every part, so that no part is left to luck.
-
-    ``num_features`` is a multiple of 32 with at least one frequency a part and block, ``maps`` are
-    ``[k, r]`` and ``weights``, which add up to 1, one a part; ``fields`` are others of
-    :class:`RandomFeatures`.
+    Every block has the same number of frequencies of every part, so that no part is left to luck:
+    ``num_features`` is a multiple of 32 with at least one a part and block. ``weights`` add up to
+    1; ``fields`` are others of :class:`RandomFeatures`.
 
     Example:
         >>> kernel = mixture_features(jax.random.key(0), 64, [np.eye(1), 2 * np.eye(1)], [0.5, 0.5])
@@ -439,26 +421,18 @@ def mixture_features(
     for number, view in enumerate(maps):
         normal = rng.normal(size=(FEATURE_BLOCKS, int(np.sum(part == number)), view.shape[1]))
         frequencies[:, part == number] = np.sqrt(2.0) * normal @ view.T
-    return RandomFeatures(
-        frequencies.reshape(-1, len(maps[0])),
-        weights=np.tile(share[part], FEATURE_BLOCKS),
-        **fields,
-    )
+    every, weights = frequencies.reshape(-1, len(maps[0])), np.tile(share[part], FEATURE_BLOCKS)
+    return RandomFeatures(every, weights=weights, **fields)
 
 
 delta: Delta = Delta()
 linear: Linear = Linear()
 rbf: RBF = RBF()
 
-KERNELS: Mapping[str, Any] = MappingProxyType(
-    {
-        "delta": delta,
-        "linear": linear,
-        "multiscale-rbf": MultiscaleRBF(),
-        "pseudo-posterior": PseudoPosterior(),
-        "rbf": rbf,
-    }
-)
+KERNELS: Mapping[str, Any] = MappingProxyType({
+    "delta": delta, "linear": linear, "multiscale-rbf": MultiscaleRBF(),
+    "pseudo-posterior": PseudoPosterior(), "rbf": rbf,
+})  # fmt: skip
 """Kernels by the name they have on the command line, and as ``kernel="rbf"``."""
 
 

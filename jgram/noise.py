@@ -22,13 +22,8 @@ from jgram.observed import BATCH, Codes, Features, Observed, Pairs, observe
 from jgram.uncertainty import padded_length
 
 __all__ = [
-    "FEWEST_GROUPS",
-    "Bootstrap",
-    "NoiseFloor",
-    "bootstrap",
-    "grouped_noise_tests",
-    "noise_floor",
-]
+    "FEWEST_GROUPS", "Bootstrap", "NoiseFloor", "bootstrap", "grouped_noise_tests", "noise_floor",
+]  # fmt: skip
 
 CHUNK_BYTES = 2**27
 FEWEST_GROUPS = 10
@@ -87,15 +82,13 @@ def noise_floor(
 ) -> NoiseFloor:
     """What the labels would score if they had nothing to do with the observations.
 
-    A permutation test. Under the delta kernel only the contingency table matters: tables with the
-    given margins are drawn directly, whatever ``n``. Otherwise all permuted reports share one pass
-    over the kernel.
+    A permutation test. Under the delta kernel tables with the given margins are drawn, whatever
+    ``n``; otherwise all permuted reports share one pass over the kernel.
 
     Args:
         draws: Number of permutations.
-        block_length: For records in time order: runs of so many records are kept together and
-            permuted as blocks, so that slow movements of both series are not mistaken for
-            agreement.
+        block_length: For records in time order: runs of so many are permuted as blocks, so that
+            slow movements of both series are not mistaken for agreement.
 
     Example:
         >>> x_hat = np.repeat([0, 1], 50)
@@ -143,13 +136,9 @@ def _floor(log_score: float, draws: np.ndarray) -> NoiseFloor:
     mean = float(finite.mean()) if finite.size else -np.inf
     deviation = float(finite.std(ddof=1)) if finite.size > 1 else 0.0
     known = np.isfinite(log_score) and deviation > 0
-    return NoiseFloor(
-        mean=mean,
-        standard_deviation=deviation,
-        margin=(log_score - mean) / deviation if known else None,
-        p_value=(1 + int(np.sum(draws >= log_score))) / (1 + len(draws)),
-        draws=draws,
-    )
+    margin = (log_score - mean) / deviation if known else None
+    p_value = (1 + int(np.sum(draws >= log_score))) / (1 + len(draws))
+    return NoiseFloor(mean, deviation, margin, p_value, draws)
 
 
 def bootstrap(
@@ -164,13 +153,8 @@ def bootstrap(
 ) -> Bootstrap:
     """Resample the records with replacement, as weights: nothing is copied.
 
-    Under the delta kernel the cells of the contingency table are resampled, whatever ``n``.
-    Otherwise all resampled weights share one pass over the kernel. A log score of ``-inf`` is
-    refused.
-
-    Args:
-        draws: Number of resamples.
-        confidence: Confidence level of the interval.
+    Under the delta kernel the cells of the contingency table are resampled, whatever ``n``;
+    otherwise ``draws`` weights share one pass over the kernel. A log score of ``-inf`` is refused.
 
     Example:
         >>> x_hat = np.repeat([0, 1], 50); y = np.roll(x_hat, 10)
@@ -204,12 +188,8 @@ def bootstrap(
     if finite.size < 2:
         raise ValueError("expected resamples with every class, got none: classes are too rare")
     low, high = np.quantile(finite, [0.5 - confidence / 2.0, 0.5 + confidence / 2.0])
-    return Bootstrap(
-        standard_error=float(finite.std(ddof=1)),
-        bias=float(finite.mean() - own),
-        interval=(2.0 * own - float(high), 2.0 * own - float(low)),
-        draws=scores,
-    )
+    interval = (2.0 * own - float(high), 2.0 * own - float(low))
+    return Bootstrap(float(finite.std(ddof=1)), float(finite.mean() - own), interval, scores)
 
 
 def _host_generator(key: Key[Array, ""]) -> np.random.Generator:
@@ -232,9 +212,7 @@ def _log_scores_of_tables(tables: np.ndarray) -> np.ndarray:
 _log_determinants = jax.jit(jax.vmap(log_determinant_of_sums))
 
 
-def _permuted(
-    rng: np.random.Generator, labels: np.ndarray, count: int, block_length: int
-) -> np.ndarray:
+def _permuted(rng: Any, labels: np.ndarray, count: int, block_length: int) -> np.ndarray:
     """Permuted labels ``[count, n]``."""
     if block_length == 1:
         return rng.permuted(np.tile(labels, (count, 1)), axis=1)

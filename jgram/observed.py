@@ -61,11 +61,11 @@ class KernelPass(NamedTuple):
 
     Attributes:
         product: ``K Z``, ``[n, k]``.
-        squared_norm: ``sum over i, j of w_i w_j K_ij^2`` with the weights given, or 1.
+        spread: Mean square of the doubly centred kernel off its diagonal, by the weights or 1.
     """
 
     product: Float[Array, "n k"]
-    squared_norm: Float[Array, ""]
+    spread: Float[Array, ""]
 
 
 class Frame(NamedTuple):
@@ -102,6 +102,14 @@ class _Bound:
         """With ``count`` more records, to be given weight 0."""
         return replace(self, points=extended(self.points, count, "edge"))  # type: ignore[type-var]
 
+    def kernel_pass(self, z: Any, weights: Any = None) -> KernelPass:
+        """``K z`` and the spread of ``K``, in one pass."""
+        z = jnp.asarray(z)
+        weights = jnp.ones(self.size, z.dtype) if weights is None else jnp.asarray(weights, z.dtype)
+        columns = jnp.concatenate([weights[:, None], z], axis=1)
+        product, spread = self._pass(columns, weights)  # type: ignore[attr-defined]
+        return KernelPass(product[:, 1:], spread)
+
 
 class _Explicit(_Bound):
     """What bindings of explicit kernels have in common: a space to work in."""
@@ -126,9 +134,10 @@ class _Explicit(_Bound):
         sums = self.sums(z)
         return jnp.matmul(sums, sums.T, precision=HIGHEST)
 
-    def kernel_pass(self, z: Any, weights: Any = None) -> KernelPass:
-        """``K z`` and the squared norm of ``K``."""
-        return KernelPass(self.product(z), self.squared_norm(weights))
+    def _pass(self, columns: Any, weights: Any) -> tuple[Array, Array]:
+        product = self.product(columns)
+        norm = self.squared_norm(weights)
+        return product, mean_square(self.squares, weights, product[:, 0], norm)
 
     def class_gram(self, x_hat: Any, num_classes: int, weights: Any = None) -> Array:
         """The Gram matrix ``[d, d]`` of reports, for inspection: it squares condition numbers."""
@@ -279,8 +288,7 @@ class Mapped(_Explicit):
     """Points ``[n, ...]`` and a kernel with features, made anew in every pass, batch by batch.
 
     Memory is that of one batch, not ``[n, m]``. All is as from :class:`Features`, except that the
-    squared norm of the kernel, which is a matter of ``n m^2``, takes the spread of the doubly
-    centred kernel from :data:`SPREAD_RECORDS` of the records.
+    spread of the kernel, a matter of ``n m^2``, is from :data:`SPREAD_RECORDS` of the records.
     """
 
     points: Any
@@ -315,20 +323,9 @@ class Mapped(_Explicit):
         one, two = (self.kernel.features(self.points[part]) for part in (first, second))
         return jnp.matmul(one, two.T, precision=HIGHEST).astype(self.dtype)
 
-    def kernel_pass(self, z: Any, weights: Any = None) -> KernelPass:
-        """``K z`` and the squared norm of ``K``."""
-        weights = jnp.ones(self.size, self.dtype) if weights is None else jnp.asarray(weights)
-        columns = jnp.concatenate([weights[:, None], jnp.asarray(z)], axis=1)
-        sums = self.sums(columns)
-        product = self.project(sums.T)
-        kept = jnp.ones((1, self.num_features), self.dtype)
-        spread = feature_spreads(self, weights, sums[0], kept)[0]
-        norm = norm_of_spread(spread, self.squares, weights, product[:, 0])
-        return KernelPass(product[:, 1:], norm)
-
-    def squared_norm(self, weights: Any = None) -> Array:
-        """``sum w_i w_j K_ij^2``, the spread about its centre from some of the records."""
-        return self.kernel_pass(jnp.zeros((self.size, 0), self.dtype), weights).squared_norm
+    def _pass(self, columns: Any, weights: Any) -> tuple[Array, Array]:
+        sums, kept = self.sums(columns), jnp.ones((1, self.num_features), self.dtype)
+        return self.project(sums.T), feature_spreads(self, weights, sums[0], kept)[0]
 
     @property
     def _batch(self) -> int:
@@ -378,11 +375,10 @@ class Pairs(_Bound):
         """``K z``, ``[n, k]``."""
         return self.kernel_pass(z).product
 
-    def kernel_pass(self, z: Any, weights: Any = None) -> KernelPass:
-        """``K z`` and the squared norm of ``K``, in one pass over the pairs."""
-        z = jnp.asarray(z)
-        weights = jnp.ones(self.size, z.dtype) if weights is None else jnp.asarray(weights, z.dtype)
-        return _pairs_pass(self, place(self.mesh, z), place(self.mesh, weights))
+    def _pass(self, columns: Any, weights: Any) -> tuple[Array, Array]:
+        placed = place(self.mesh, columns), place(self.mesh, weights)
+        product, norm = _pairs_pass(self, *placed)
+        return product, mean_square(self.squares, weights, product[:, 0], norm)
 
     def class_gram(self, x_hat: Any, num_classes: int, weights: Any = None) -> Array:
         """The Gram matrix ``[d, d]`` of reports."""
@@ -435,19 +431,15 @@ def observe(
         kernel: A kernel, the name of one, or any function of two observations.
         y: Observations ``[n, ...]``; integer outcomes ``[n]`` for ``delta``. A binding is returned
             as it is.
-        block_size: Rows of a tile of an implicit kernel, static; 4,096 on CUDA and 1,024 elsewhere
-            unless given. Temporaries hold a few ``block_size**2`` numbers.
+        block_size: As of :func:`jgram.gram`; 4,096 on CUDA and 1,024 elsewhere unless given.
         mesh: Devices, as from ``jax.make_mesh``, for an implicit kernel: the records are split over
             all of them where their number is a multiple of the devices', and every pass over the
-            pairs goes round a ring (:mod:`jgram.ring`). Explicit kernels need none: their sums are
-            sums over records, which JAX splits where the records are split.
+            pairs goes round a ring (:mod:`jgram.ring`). Explicit kernels need none: JAX splits sums
+            over records where the records are split.
 
     Returns:
         :class:`Codes`, :class:`Features` (:class:`Mapped` beyond :data:`KEPT` numbers) or
         :class:`Pairs`.
-
-    Raises:
-        ValueError: The observations do not fit the kernel.
 
     Example:
         >>> from jgram.kernels import rbf
@@ -553,17 +545,14 @@ def _spreads(centred: Array, weights: Array, scales: Array) -> Array:
     return jnp.maximum((norms - weights @ own**2) / pairs, 0.0)
 
 
-def norm_of_spread(spread: Array, squares: Array, weights: Array, row_sums: Array) -> Array:
-    """``sum w_i w_j K_ij^2`` from the mean square of the doubly centred kernel off its diagonal.
-
-    ``squares`` is ``K(y_n, y_n)``, ``row_sums`` is ``K w``.
-    """
-    total = jnp.maximum(jnp.sum(weights), 2.0)
-    rows = row_sums / total
+def mean_square(squares: Array, weights: Array, rows: Array, squared_norm: Array) -> Array:
+    """Mean square of the doubly centred kernel off its diagonal, from ``sum w_i w_j K_ij^2``."""
+    total = jnp.maximum(jnp.sum(weights), 2.0)  # fewer records say nothing, in numbers
+    rows = rows / total
     mean = weights @ rows / total
     own = squares - 2 * rows + mean
-    centred = spread * total * (total - 1) + weights @ own**2
-    return centred + 2 * total * (weights @ rows**2) - (total * mean) ** 2
+    norm = squared_norm - 2 * total * (weights @ rows**2) + (total * mean) ** 2
+    return jnp.maximum((norm - weights @ own**2) / jnp.maximum(total * (total - 1), 1), 0.0)
 
 
 @pytree
@@ -621,7 +610,6 @@ def _pairs_gram(observed: Pairs, z: Array) -> Array:
 
 
 @jax.jit
-def _pairs_pass(observed: Pairs, z: Array, weights: Array) -> KernelPass:
+def _pairs_pass(observed: Pairs, z: Array, weights: Array) -> tuple[Array, Array]:
     pairs = _Held(observed.kernel)
-    found = ring_pass(observed.mesh, pairs, observed.points, z, weights, observed.block_size)
-    return KernelPass(*found)
+    return ring_pass(observed.mesh, pairs, observed.points, z, weights, observed.block_size)

@@ -12,12 +12,11 @@ so that 1 is what the others earn and 0 what labels earn that know nothing, or a
 ``r`` is the slope of the one on the other, over all reports: records that pay everybody much count
 no more. ``least_l`` is the least that a label could earn there, ``rate`` what spends the budget.
 
-No report has a part in its own ``h``, ``v``, ``w`` and ``least``: what a label earns depends on no
-other label of its report, but for ``r``. Where the others confuse the classes by ``Q``, and share
-with the observations nothing but the truth, naming ``c`` where ``x`` is true earns ``Q^-1[c, x] /
-share(x)`` in large samples, but for what does not depend on ``c``: the truth earns most where each
-class is named rightly in more than half of its records (``Q`` is then dominated by its diagonal,
-and so is every column of its inverse). Others who merge two classes pay for merging them.
+What a label earns depends on no other label of its report, but for ``r``. Where the others confuse
+the classes by ``Q``, and share with the observations nothing but the truth, naming ``c`` where
+``x`` is true earns ``Q^-1[c, x] / share(x)`` in large samples, but for what does not depend on
+``c``: the truth earns most where each class is named rightly in more than half of its records (the
+diagonal then dominates ``Q``, and its inverse). Others who merge two classes pay for merging them.
 
 Without observations, ``y`` is what the other reports say of the record, on average.
 """
@@ -164,12 +163,9 @@ def pay(
         confidence: Of each interval.
         **options: Fields of ``intake`` by name.
 
-    Returns:
-        :class:`Payments`.
-
     Raises:
-        ValueError: A budget that is no positive number, soft reports, too few reports, nothing
-            that tells one label from another, or what :func:`jgram.rank_reports` refuses.
+        ValueError: Soft or too few reports, nothing that tells one label from another, or what
+            :func:`jgram.rank_reports` refuses.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -233,10 +229,6 @@ def rewards(
         z: Reports as matrices, rows of zeros where labels are missing.
         observed: Observations; without them each report is paid by the others.
         groups: Group of each record, left out as a whole.
-
-    Raises:
-        ValueError: Fewer than two classes; fewer than three reports without observations; others
-            that are not told from noise.
     """
     k, _, d = z.shape
     if d < 2:

@@ -12,9 +12,8 @@ of ``N`` tells the order with a probability of ``power`` where
 
 Right labels of ``m`` records at random tell the order alone where ``m = (q_level + q_power)^2 q /
 gap^2``, with ``q`` the share of records on which the two differ and ``gap`` that of their shares of
-right labels: as precisions add up, each right label saves ``N / m`` records. What an observation or
-a report is worth is how many times the records it takes without it; another one like it saves less
-than that one does.
+right labels: each saves ``N / m`` records. What an observation or a report is worth is how many
+times the records it takes without it; another one like it saves less.
 """
 
 from collections.abc import Mapping
@@ -172,14 +171,11 @@ def plan(
     """How many records like those of a pilot a study takes.
 
     Args:
-        pilot: A ranking of the pilot's records (:func:`jgram.rank_reports`).
+        pilot: A ranking (:func:`jgram.rank_reports`) of 30 records or more.
         power: Wanted probability of telling the order of a pair, in (0, 1).
         width: Wanted width of the intervals of what the worse of a pair keeps, 0.1 for 10 points.
         without: By the name of an observation or a report, the ranking of the same records without
             it, for what it is worth.
-
-    Raises:
-        ValueError: A pilot of fewer than 30 records, a power or width that is none.
 
     Example:
         >>> import numpy as np

@@ -16,7 +16,7 @@ import numpy as np
 
 from jgram.arrays import Array, ArrayLike, Bool, Float, Int, Key
 from jgram.comparisons import Retention, retention, share_degrees, sign_test, student_quantile
-from jgram.contrasts import Payoffs
+from jgram.contrasts import Payoffs, pairs_of
 
 __all__ = ["RankedPairs", "Ranks", "rank_pairs", "ranks_left"]
 
@@ -97,46 +97,28 @@ def rank_pairs(
         pairs: :func:`jgram.contrasts.pair_payoffs`.
         noise_p_values: :func:`jgram.contrasts.noise_tests`; above ``1 - confidence``, a report is
             inside the noise.
-        groups: Groups, or blocks of records in time order, that records are sampled in.
-        beyond: Of every pair, as of :func:`jgram.comparisons.sign_test`.
+        groups, beyond: Of all, and of every pair, as of :func:`jgram.comparisons.sign_test`.
         confidence: Of all intervals and sets together.
-        draws: Normal vectors.
-
-    Returns:
-        :class:`RankedPairs`.
-
-    Raises:
-        ValueError: The number of pairs does not fit the number of reports.
 
     Reference:
         Mogstad, Romano, Shaikh and Wilhelm, *Inference for Ranks with Applications to Mobility
         across Neighbourhoods and Academic Achievement across Countries*, 2024.
     """
     noise = jnp.asarray(noise_p_values) > 1 - confidence
-    k = noise.shape[0]
-    expected = k * (k - 1) // 2
+    k, expected = len(noise), len(pairs_of(len(noise)))
     if pairs.means.shape[0] != expected:
         raise ValueError(
             f"expected payoffs of the {expected} pairs of {k} reports, got {pairs.means.shape[0]}"
         )
     groups = None if groups is None else jnp.asarray(groups)
-    return _rank(
-        key, pairs, noise, groups, jnp.broadcast_to(beyond, (expected,)), confidence, draws
-    )
+    beyond = jnp.broadcast_to(beyond, (expected,))
+    return _rank(key, pairs, noise, groups, beyond, confidence, draws)
 
 
 @partial(jax.jit, static_argnames=("confidence", "draws"))
-def _rank(
-    key: Any,
-    pairs: Payoffs,
-    noise: Array,
-    groups: Any,
-    beyond: Array,
-    confidence: float,
-    draws: int,
-) -> RankedPairs:
+def _rank(key, pairs, noise, groups, beyond, confidence, draws) -> RankedPairs:
     k = noise.shape[0]
-    first, second = np.triu_indices(k, 1)
+    first, second = pairs_of(k).T
     separation_key, share_key = jax.random.split(key)
     each = (pairs.differences, pairs.weights, groups, beyond)
     z = jax.vmap(sign_test, in_axes=(0, 0, None, 0))(*each)[0]
@@ -152,35 +134,23 @@ def _rank(
     ranks = ranks_left(better, noise)
     values, errors = _values(pairs, k, groups)
     best = jnp.argmax(jnp.where(noise, -jnp.inf, values))
-    return RankedPairs(
-        values,
-        errors,
-        p_values,
-        better,
-        ranks.first,
-        ranks.last,
-        noise,
-        ranks.foremost,
-        best,
-        _keeps(share_key, pairs, k, best, groups, confidence, draws),
-    )
+    keeps = _keeps(share_key, pairs, k, best, groups, confidence, draws)
+    found = values, errors, p_values, better, ranks.first, ranks.last, noise, ranks.foremost
+    return RankedPairs(*found, best, keeps)
 
 
 def _keeps(key: Any, pairs: Payoffs, k: int, best: Any, groups: Any, confidence: float, draws: int):
-    """Shares of the best report, with one quantile for the shares of every pair.
-
-    It is the normal law's, widened to Student's by what each pair's own standard error rests on.
-    """
+    """Shares of the best report, with one quantile for the shares of every pair: the normal law's,
+    widened to Student's by what each pair's own standard error rests on."""
     one, two = pairs.means[:, :1], pairs.means[:, 1:]
     centred = pairs.values - pairs.means[:, :, None]
     shares = one * centred[:, 1] - two * centred[:, 0]  # the influence of a_2 / a_1, times a_1^2
     factor = _normalised(_deviations(shares, pairs.weights, groups))
     quantile = jnp.quantile(jnp.max(jnp.abs(_draws(key, factor, draws)), axis=1), confidence)
     degrees = share_degrees(pairs.values, pairs.means, pairs.weights, groups)
-    first, second = np.triu_indices(k, 1)
-    number = np.zeros((k, k), int)
+    first, second = pairs_of(k).T
+    number, others = np.zeros((k, k), int), jnp.arange(k)
     number[first, second] = number[second, first] = np.arange(len(first))
-    others = jnp.arange(k)
     row = jnp.asarray(number)[best, others]
     means, covariance = pairs.means[row], pairs.covariance[row]
     turned = best > others
@@ -198,9 +168,7 @@ def _keeps(key: Any, pairs: Payoffs, k: int, best: Any, groups: Any, confidence:
 
 def _values(pairs: Payoffs, k: int, groups: Any):
     """Least squares of additive values, pairs weighted by their records, and standard errors."""
-    first, second = np.triu_indices(k, 1)
-    signs = np.zeros((len(first), k))
-    signs[np.arange(len(first)), first], signs[np.arange(len(first)), second] = 1.0, -1.0
+    signs = np.subtract(*np.eye(k)[pairs_of(k).T])
     totals = jnp.sum(pairs.weights, axis=1)
     weighted = totals[:, None] * signs
     fit = jnp.linalg.pinv(signs.T @ weighted) @ weighted.T

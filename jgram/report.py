@@ -567,7 +567,7 @@ def _published(judged: _Judged, more: Sequence[Finding] = ()) -> Iterator[ScoreR
         n, value = found.weights.sum(), found.log_score
         known = isfinite(value) and not any(f.level == "fatal" for f in findings)
         bounded = known and isfinite(found.standard_error)
-        volume = 2.0 * float(np.sum(np.log(found.lengths))) if known else 0.0
+        volume = 2.0 * float(np.sum(np.log(found.line.lengths))) if known else 0.0
         counts = map(_number, class_counts(labels, d, found.weights))
         left = None if judged.left is None else judged.left.log_scores[:, i]
         yield ScoreReport(
@@ -579,7 +579,7 @@ def _published(judged: _Judged, more: Sequence[Finding] = ()) -> Iterator[ScoreR
             interval=found.interval(judged.confidence) if bounded else None,
             confidence=judged.confidence,
             bias=None if found.bias is None else float(found.bias),
-            gram_rank=found.rank,
+            gram_rank=int(found.line.elimination.rank),
             seen=seen,
             noise_p_value=p_value,
             normalised_score=d * exp(value / (2 * d)) if known else 0.0,

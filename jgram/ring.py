@@ -4,13 +4,10 @@ Only tiles on and above the diagonal are evaluated, each for both of its sides.
 
 Device ``i`` of ``p`` keeps shard ``i`` of the records. A copy of every shard travels from device to
 device, and with it the sums for its records. After ``s`` steps device ``i`` meets shard ``i - s``
-and evaluates the kernel between the two once, for both. ``floor(p/2)`` steps are enough; on the
-last one of an even ring both devices of a pair meet each other's shard, and each takes half of the
-tiles. Then the sums go home, in one step.
-
-Every device holds ``O(n/p)`` records and evaluates ``1/p`` of the pairs; for ``k`` coordinates and
-``c`` columns ``O(n/p (k + c))`` numbers travel a step. Nothing is ever gathered. Where ``p`` does
-not divide ``n``, the last shard is filled up with records of weight 0.
+and evaluates the kernel between the two once, for both, up to ``s = floor(p/2)``; on the last step
+of an even ring both devices of a pair meet each other's shard, and each takes half of the tiles.
+Then the sums go home. Of ``k`` coordinates and ``c`` columns ``O(n/p (k + c))`` numbers travel a
+step, nothing is ever gathered, and the last shard is filled up with records of weight 0.
 """
 
 from collections.abc import Callable
@@ -78,16 +75,13 @@ def ring_pass(
 ) -> tuple[Float[Array, "n c"], Float[Array, ""]]:
     """``K z`` and ``sum w_i w_j K_ij^2`` over all pairs of records; inside ``jit``.
 
+    The product is split like the records where the devices divide ``n``, the norm is on all.
+
     Args:
         mesh: From :func:`flat_mesh`; ``None`` for one device.
         pairs: From two blocks of points to a block of the kernel.
-        points: ``[n, ...]``.
-        z: ``[n, c]``.
         weights: ``[n]``, of the squared norm alone.
         block_size: Most rows of a tile, static; 4,096 on CUDA and 1,024 elsewhere unless given.
-
-    Returns:
-        ``K z``, split like the records where the devices divide ``n``, and the norm, on all.
 
     Example:
         >>> mesh = flat_mesh(jax.make_mesh((1,), ("devices",)))
@@ -137,10 +131,8 @@ def ring_gram(
 def _on(
     mesh: Mesh | None, block_size: int | None, local: Any, out: Any, points: Any, columns: Array
 ) -> Any:
-    """``local(devices, tile, points, columns)`` on each of the devices, or on one without a mesh.
-
-    A CPU's caches hold the small tile, a GPU waits for the launches of many.
-    """
+    """``local(devices, tile, points, columns)`` on each of the devices, or on one without a mesh:
+    a CPU's caches hold the small tile, a GPU waits for the launches of many."""
     points = jnp.asarray(points)
     if mesh is None and (block_size or len(points) <= TILE):
         return local(None, block_size or TILE, points, columns)
@@ -164,11 +156,9 @@ def _blocks(points: Array, columns: Array, block_size: int) -> tuple[Array, ...]
 
 
 def _meet_all(devices: int, add: Any, own: tuple[Array, ...], sums: tuple[Array, ...]) -> Any:
-    """The sums of one device after its records met their part of all others.
-
-    ``add(guest, sums, (i, j, forth, back))`` adds a tile of the kernel between block ``i`` of the
-    own records and ``j`` of the guest's; ``forth`` and ``back`` say how often it counts for the own
-    rows and, transposed, for the guest's. Of three sums the second is the guest's: it travels.
+    """The sums of one device after its records met their part of all others: ``add(guest, sums, (i,
+    j, forth, back))`` adds a tile between own block ``i`` and the guest's ``j``, so often for the
+    own rows and, transposed, for the guest's. Of three sums the second is the guest's: it travels.
     """
     blocks = len(own[0])
 

@@ -106,7 +106,6 @@ class Stream:
     Attributes:
         kernel: :class:`jgram.kernels.RandomFeatures`.
         labels: ``[k, c]``, the labels of every combination; -1 where missing.
-        num_classes: ``d``.
         over: Gives a function the batches (:class:`Records`) of one source after the other, and
             yields the arrays that it makes of them: a ``map``, which may run elsewhere.
         sample: Some of the records, one of every combination at least, weighted to be as many.
@@ -201,7 +200,7 @@ class Stream:
         return _View(z, kept, np.column_stack([whole, away]), shares, np.asarray(spread))
 
     def _answers(self, asked: Sequence[tuple[_View, Any, Any]]) -> list[Any]:
-        """Answers of figures (:func:`jgram.contrasts.together`), in one pass over the records."""
+        """Answers of figures (:func:`jgram.contrasts.answer`), in one pass over the records."""
         size = np.maximum(self.totals, 1e-300)
         views = list({id(view): view for view, _, _ in asked}.values())
         place = [next(i for i, one in enumerate(views) if one is view) for view, _, _ in asked]
@@ -333,8 +332,7 @@ def _tallied(found: Any, cuts: Any) -> Any:
     """Moments ``[s, strata, 1 + rows, 1 + rows]`` in the place of payoffs; sums as they are."""
     if not isinstance(found, Paid):
         return found
-    sureness = jnp.zeros_like(found.weights) if found.about is None else found.about[:, 0]
-    place = jnp.sum(sureness[:, None] >= cuts[:, :, None], axis=1)
+    place = jnp.sum(found.about[:, :1] >= cuts[:, :, None], axis=1)
     inside = (place[:, None] == jnp.arange(STRATA)[:, None]) * found.weights[:, None]
     rows = jnp.concatenate([jnp.ones_like(found.rows[:, :1]), _varying(found)], axis=1)
     weighted = inside[:, :, None] * rows[:, None]
@@ -343,8 +341,7 @@ def _tallied(found: Any, cuts: Any) -> Any:
 
 def _varying(paid: Paid) -> Any:
     """All payoffs ``[s, rows, n]``, those by records behind those by classes."""
-    rows = paid.rows
-    return rows if paid.about is None else jnp.concatenate([rows, paid.about[:, 2:4]], axis=1)
+    return jnp.concatenate([paid.rows, paid.about[:, 2:4]], axis=1)
 
 
 def _end_to_end(parts: Sequence[Any]) -> Any:
@@ -359,19 +356,14 @@ def _strata_of(paid: Any, size: int) -> Any:
     """By how sure the observations are of the sample's records, the quarter ``[s, n]`` of each."""
     if not isinstance(paid, Paid):
         return None
-    weights = np.asarray(paid.weights)[:, :size]
-    if paid.about is None:
-        return np.zeros(weights.shape, int)
-    each = zip(np.asarray(paid.about)[:, 0, :size], weights, strict=True)
-    return np.stack([strata(sureness, w) for sureness, w in each])
+    each = np.asarray(paid.about)[:, 0, :size], np.asarray(paid.weights)[:, :size]
+    return np.stack([strata(sureness, w) for sureness, w in zip(*each, strict=True)])
 
 
 def _cuts(paid: Any, place: Any) -> Any:
     """``[s, strata - 1]``, the sureness between one stratum and the next."""
     if not isinstance(paid, Paid):
         return None
-    if paid.about is None:
-        return np.full((len(place), STRATA - 1), np.inf)
     sureness = np.asarray(paid.about)[:, 0, : place.shape[1]]
     below = [np.max(sureness, 1, where=place < s, initial=-np.inf) for s in range(1, STRATA)]
     above = [np.min(sureness, 1, where=place >= s, initial=np.inf) for s in range(1, STRATA)]
@@ -379,10 +371,8 @@ def _cuts(paid: Any, place: Any) -> Any:
 
 
 def _standing(paid: Paid, place: np.ndarray, moments: np.ndarray, crossed: np.ndarray) -> Paid:
-    """The sample's payoffs, moved so that every stratum has the moments of all records.
-
-    Values of both reports move together, their differences and what they are by records apart; a
-    payoff of 0 stays 0 where there are others.
+    """The sample's payoffs, moved so that every stratum has the moments of all records: values of
+    both reports together, their differences and what they are by records apart, no 0 if possible.
     """
     size, count, about = place.shape[1], paid.rows.shape[1], paid.about
     rows, weights = np.array(_varying(paid)[..., :size]), np.array(paid.weights[:, :size])
@@ -396,8 +386,7 @@ def _standing(paid: Paid, place: np.ndarray, moments: np.ndarray, crossed: np.nd
             if found[0, 0] > 0 and some.any():
                 aims = found[0, 1:][block], found[1:, 1:][block, block]
                 rows[s, block, some] = _moved(rows[s, block][:, some], weights[s, some], *aims).T
-    if about is not None:
-        about = jnp.asarray(about[..., :size]).at[:, 2:4].set(rows[:, count:])
+    about = jnp.asarray(about[..., :size]).at[:, 2:4].set(rows[:, count:])
     return Paid(jnp.asarray(rows[:, :count]), jnp.asarray(weights), jnp.asarray(crossed), about)
 
 
@@ -423,7 +412,7 @@ def _nearest(covariance: np.ndarray, wanted: np.ndarray) -> np.ndarray:
 
 
 def _published(means: Products, sums: np.ndarray, names: np.ndarray) -> Any:
-    """A figure (:func:`jgram.contrasts.together`): the published scores, of labels as given."""
+    """A figure (:func:`jgram.contrasts.answer`): the published scores, of labels as given."""
     totals = jnp.sum(means.counts, axis=1)
     shares = jnp.asarray(sums) / jnp.maximum(totals, 1.0)[:, None, None]
     frames: Frame = jax.vmap(frame_of_means)(shares)
@@ -453,7 +442,8 @@ def _contributed(part: Products, frames: Frame, totals: Array, names: Array) -> 
         changes = leave_one_out(line, z, weights > 0)
         finite = jnp.isfinite(changes) | (weights == 0)
         sums = [weights @ jnp.where(finite, changes, 0.0), weights @ ~finite]
-        return Paid(contributions(line, z)[None], weights, jnp.stack(sums))
+        about = jnp.zeros((5, len(weights)))  # all records are as sure
+        return Paid(contributions(line, z)[None], weights, jnp.stack(sums), about)
 
     return jax.lax.map(one, (frames, totals, part.z, part.product, names))
 

@@ -58,12 +58,9 @@ class TableKernel:
 
     @classmethod
     def of(cls, points: Float[np.ndarray, "n k"], table_width: int | None = None) -> "TableKernel":
-        """The kernel of a prepared table, its constants frozen on at most 1,000 records.
-
-        Args:
-            points: ``[n, k]``, see :class:`jgram.data.PreparedTable`.
-            table_width: How many columns come from the table, all by default. The others are a
-                block: then columns, block, and everything side by side weigh a third each.
+        """The kernel of a :class:`jgram.data.PreparedTable`, its constants frozen on at most 1,000
+        records. ``table_width`` columns come from the table, all by default; the others are a
+        block: then columns, block, and everything side by side weigh a third each.
         """
         points = np.asarray(points, float)
         k = points.shape[1]

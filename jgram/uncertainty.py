@@ -1,10 +1,8 @@
-"""Standard errors of plug-in log scores, and the comparison that follows from them.
+"""Standard errors of plug-in log scores, by the influence of each record.
 
-Everything is on the log scale. Two reports are compared on the *same* records under the same
-kernel, by the paired difference of their influences, and on the only scale with a meaning:
-``|det Q_a / det Q_b| = exp(half the difference of the log scores)``, which does not depend on the
-experiment (Proposition 4.3). It is the published comparison, and it ranks skewed reports backwards
-where noise is most of the volume: rankings are decided by :mod:`jgram.contrasts`.
+Two such scores of the *same* records differ by twice the logarithm of ``|det Q_a / det Q_b|``,
+which does not depend on the experiment (Proposition 4.3): the published comparison. It ranks skewed
+reports backwards where noise is most of the volume: :mod:`jgram.contrasts` decides rankings.
 
 These functions run eagerly on the host's arrays, in float64.
 """
@@ -12,7 +10,7 @@ These functions run eagerly on the host's arrays, in float64.
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from math import erfc, exp, sqrt
+from math import sqrt
 from typing import Any
 
 import jax
@@ -25,7 +23,7 @@ from jgram.influences import Linearisation, contributions, leave_one_out, linear
 from jgram.kernels import Kernel, rbf
 from jgram.observed import observe
 
-__all__ = ["PluginComparison", "Uncertainty", "compare_plugin", "uncertainties"]
+__all__ = ["Uncertainty", "uncertainties"]
 
 NEAR_SINGULAR = 0.1
 
@@ -35,34 +33,31 @@ class Uncertainty:
     """A log score with what sampling does to it.
 
     Attributes:
-        log_score: The plug-in value, ``-inf`` where there is none.
+        line: The linearisation: log score, rank, pivots, lengths, ``G^-1``; nothing of records.
         standard_error: ``2 sd(h[n, x_hat_n]) / sqrt(n)``, the infinitesimal jackknife; ``inf``
             where the log score is ``-inf``.
         bias: Jackknife estimate of ``E[log_score] - truth``. Noise has volume, which raises the
             score, and the logarithm is concave, which lowers it. ``None`` where it cannot be told:
             a record carries a class alone, or the report is near singular.
-        rank: Numerical rank of the Gram matrix.
-        pivots: ``[d]`` of the elimination, the last the smallest.
-        lengths: ``[d]``, ``sqrt(G[k, k])``.
-        inverse: ``G^-1``, ``[d, d]``; 0 where the log score is ``-inf``.
         contributions: ``[n]``, of mean zero (:func:`jgram.influences.contributions`).
         weights: ``[n]``, frequencies; 0 where the label is missing.
     """
 
-    log_score: float
+    line: Linearisation = field(repr=False)
     standard_error: float
     bias: float | None
-    rank: int
-    pivots: np.ndarray = field(repr=False)
-    lengths: np.ndarray = field(repr=False)
-    inverse: np.ndarray = field(repr=False)
     contributions: np.ndarray = field(repr=False)
     weights: np.ndarray = field(repr=False)
 
     @property
+    def log_score(self) -> float:
+        """The plug-in value, ``-inf`` where there is none."""
+        return float(self.line.log_score)
+
+    @property
     def d(self) -> int:
         """The number of classes."""
-        return len(self.pivots)
+        return len(self.line.lengths)
 
     @property
     def near_singular(self) -> bool:
@@ -78,33 +73,6 @@ class Uncertainty:
         return self.log_score - half, self.log_score + half
 
 
-@dataclass(frozen=True)
-class PluginComparison:
-    """Two reports of the same records, compared by their plug-in scores.
-
-    The published comparison, for reproductions: :mod:`jgram.contrasts` has the one to decide by.
-
-    Attributes:
-        log_ratio: Log score of the first less that of the second.
-        standard_error: Its standard error, from paired records.
-        interval: Its interval.
-        probability: Probability that the first is better: normal, no prior, and like the p-value on
-            the scale of the normalised score, ``d score^(1/2d)``, where a report near noise has a
-            bounded error; on the log scale it could not be told from the best.
-        p_value: Two-sided p-value of equal reliability.
-        determinant_ratio: ``exp(log_ratio / 2)``, estimating ``|det Q_first / det Q_second|``.
-        determinant_ratio_interval: Its interval.
-    """
-
-    log_ratio: float
-    standard_error: float
-    interval: tuple[float, float]
-    probability: float
-    p_value: float
-    determinant_ratio: float
-    determinant_ratio_interval: tuple[float, float]
-
-
 def uncertainties(
     reports: Mapping[str, Any],
     y: Any,
@@ -117,11 +85,9 @@ def uncertainties(
     """:class:`Uncertainty` of several reports of the same records, in one pass over the kernel.
 
     Args:
-        reports: Name to labels ``[n]``, -1 where missing (or soft reports ``[n, d]``), all of one
-            shape.
+        reports: Name to labels ``[n]``, -1 where missing (or soft ``[n, d]``), of one shape.
         num_classes: ``d``; default the largest label of any report, plus one.
-        product: ``K z`` of the weighted reports ``[t, n, d]``, where a pass over the pairs of
-            records made it already (:func:`jgram.contrasts.products`).
+        product: ``K z`` of the weighted reports ``[t, n, d]``, where it is known already.
 
     Example:
         >>> found = uncertainties({"a": np.array([0, 0, 1, 1])}, np.array([0, 0, 1, 1]), "delta")
@@ -146,13 +112,10 @@ def uncertainties(
             product = jnp.pad(product, [(0, 0), (0, padding), (0, 0)])
         padded = observed.padded(padding)
         found = _linearise_all(padded, jnp.asarray(stacked), jnp.asarray(copies), product, d)
-        linearised, parts, changes = jax.device_get(found)
+        linearised, *each = (*jax.device_get(found), copies)
     return {
         name: uncertainty_of(
-            jax.tree.map(lambda leaf, i=i: leaf[i], linearised),
-            parts[i, :n],
-            changes[i, :n],
-            copies[i, :n],
+            jax.tree.map(lambda leaf, i=i: leaf[i], linearised), *(part[i, :n] for part in each)
         )
         for i, name in enumerate(reports)
     }
@@ -190,22 +153,11 @@ def uncertainty_of(
     found: Linearisation, parts: np.ndarray, changes: np.ndarray, weights: np.ndarray
 ) -> Uncertainty:
     """:class:`Uncertainty` from contributions, leave-one-out changes and weights ``[n]``."""
-    n = float(weights.sum())
-    parts = np.where(weights > 0, parts, 0.0)
-    log_score = float(found.elimination.log_determinant)
-    known = bool(np.isfinite(log_score))
-    uncertainty = Uncertainty(
-        log_score=log_score,
-        standard_error=_standard_error(parts, weights) if known else np.inf,
-        bias=None,
-        rank=int(found.elimination.rank),
-        pivots=np.asarray(found.elimination.pivots),
-        lengths=np.asarray(found.lengths),
-        inverse=np.asarray(found.inverse),
-        contributions=parts if known else np.zeros(len(parts)),
-        weights=weights,
-    )
-    present = weights > 0
+    n, present = float(weights.sum()), weights > 0
+    known = bool(np.isfinite(found.log_score))
+    parts = np.where(present & known, parts, 0.0)
+    error = _standard_error(parts, weights) if known else np.inf
+    uncertainty = Uncertainty(found, error, None, parts, weights)
     if uncertainty.near_singular or not np.isfinite(changes[present]).all():
         return uncertainty
     return replace(uncertainty, bias=(n - 1) * float(changes[present] @ weights[present]) / n)
@@ -227,48 +179,6 @@ def _common_classes(reports: Mapping[str, Any], num_classes: int | None) -> int:
                 f"{first!r} {list(sizes[first])}"
             )
     return max(infer_num_classes(report, num_classes) for report in reports.values())
-
-
-def compare_plugin(
-    first: Uncertainty, second: Uncertainty, *, confidence: float = 0.95
-) -> PluginComparison:
-    """Compare two reports, scored together by :func:`uncertainties`, by their plug-in scores.
-
-    It rests on Proposition 4.3, experiment agnosticism. Where only one score is ``-inf`` the ratio
-    is infinite and certain as far as the data go; where both are, nothing is known and the
-    probability is 1/2.
-
-    Example:
-        >>> y = np.repeat([0, 1], 50)
-        >>> worse = np.where(np.arange(100) % 5, y, 1 - y)
-        >>> found = uncertainties({"a": y, "b": worse}, y, "delta")
-        >>> compare_plugin(found["a"], found["b"]).probability > 0.999
-        True
-    """
-    ratio = first.log_score - second.log_score
-    if np.isfinite(ratio):
-        error = _standard_error(first.contributions - second.contributions, first.weights)
-    else:
-        ratio, error = (0.0, np.inf) if np.isnan(ratio) else (ratio, 0.0)
-    half = normal_quantile(confidence) * error
-    interval = (float(ratio - half), float(ratio + half))
-    # The normalised score: the logarithm of a score near zero has no bounded error.
-    kept = [found.d * exp(found.log_score / (2 * found.d)) for found in (first, second)]
-    steps = kept[0] * first.contributions - kept[1] * second.contributions
-    difference, spread = kept[0] - kept[1], _standard_error(steps / 2 / first.d, first.weights)
-    z = difference / spread if spread > 0 else np.copysign(40.0, ratio)
-    z = z if difference else 0.0
-    with np.errstate(over="ignore"):
-        determinants, low, high = np.exp(np.array([ratio, *interval]) / 2).tolist()
-    return PluginComparison(
-        log_ratio=float(ratio),
-        standard_error=float(error),
-        interval=interval,
-        probability=0.5 * erfc(-z / sqrt(2.0)),
-        p_value=erfc(abs(z) / sqrt(2.0)),
-        determinant_ratio=determinants,
-        determinant_ratio_interval=(low, high),
-    )
 
 
 def _standard_error(contributions: np.ndarray, weights: np.ndarray) -> float:

@@ -28,7 +28,6 @@ from jgram.paper.orderings import (
     blackwell_ordering,
     dist_ordering,
     exact_match_ordering,
-    hamming_ordering,
     is_balanced,
     is_diagonally_dominant,
     is_independent,
@@ -464,7 +463,7 @@ def test_proposition_3_1_3_distance(d):
         assert is_independent(setting.experiment)
         assert is_diagonally_dominant(setting.better)
         assert is_diagonally_dominant(setting.worse)
-        assert hamming_ordering(setting.better, setting.worse).dominates
+        assert dist_ordering(setting.better, setting.worse).dominates
     np.testing.assert_allclose(one.joints, two.joints[::-1])
     assert not np.allclose(*one.joints)
     rng = np.random.default_rng(10)

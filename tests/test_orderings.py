@@ -14,7 +14,6 @@ from jgram.paper.orderings import (
     dist_ordering,
     exact_match_ordering,
     hamming_distance,
-    hamming_ordering,
     is_balanced,
     is_diagonally_dominant,
     is_independent,
@@ -113,9 +112,9 @@ def test_equation_1_conditionals_times_marginals_are_the_joint(seed):
         (lambda: dist_ordering(*PAIR, [[0, 1], [2, 0]]), "symmetric"),
         (lambda: dist_ordering(*PAIR, [[0, 0], [0, 0]]), "above 0"),
         (lambda: dist_ordering(*PAIR, np.ones((3, 3))), r"expected a distance \[2, 2\]"),
-        (lambda: hamming_ordering([[2, 1], [0, 1]], [[1, 1], [1, 1]]), "differ by 0.25"),
-        (lambda: hamming_ordering([[2, 1], [0, 1]], np.eye(3, dtype=int)), "one size"),
-        (lambda: hamming_ordering([[2, 0], [0, 1]], [[2, 0], [0, 1]], alpha=0.0), "alpha in"),
+        (lambda: dist_ordering([[2, 1], [0, 1]], [[1, 1], [1, 1]]), "differ by 0.25"),
+        (lambda: dist_ordering([[2, 1], [0, 1]], np.eye(3, dtype=int)), "one size"),
+        (lambda: dist_ordering([[2, 0], [0, 1]], [[2, 0], [0, 1]], alpha=0.0), "alpha in"),
     ],
 )
 def test_bad_input_is_one_clear_error(call, message, unchecked):
@@ -195,7 +194,7 @@ def test_distances_are_means_over_records_and_what_each_orders():
     near = np.array([[3, 2, 0], [0, 5, 0], [0, 0, 5]])
     far = np.array([[4, 0, 1], [0, 5, 0], [0, 0, 5]])
     ordinal = np.abs(np.subtract.outer(np.arange(3), np.arange(3))) ** 2
-    assert hamming_ordering(far, near).dominates
+    assert dist_ordering(far, near).dominates
     assert dist_ordering(near, far, ordinal).dominates
     assert not dist_ordering(near, far, ordinal, alpha=0.5).dominates  # 2 < 4/2 fails: a tie
 
@@ -207,7 +206,7 @@ def test_propositions_b1_and_b3_strict_partial_orders(seed):
     distance = random_semimetric(rng, len(reports[0]))
     for orders in (
         exact_match_ordering,
-        hamming_ordering,
+        dist_ordering,
         lambda a, b: dist_ordering(a, b, distance),
         lambda a, b: dist_ordering(a, b, distance, alpha=0.5),
     ):
@@ -288,7 +287,7 @@ def test_proposition_2_1_2_hamming_need_not_refine_blackwell():
     assert is_diagonally_dominant(first)
     assert is_diagonally_dominant(second)
     assert blackwell_ordering(first, second).dominates
-    assert hamming_ordering(second, first).dominates
+    assert dist_ordering(second, first).dominates
     assert np.trace(first) == pytest.approx(0.7)
     assert np.trace(second) == pytest.approx(0.725)
 
@@ -300,7 +299,7 @@ def test_proposition_2_1_2_needs_strict_column_maxima():
     assert is_balanced(first, 1.0)
     assert is_column_maximal(first)
     assert blackwell_ordering(first, second).dominates
-    assert not hamming_ordering(first, second).dominates
+    assert not dist_ordering(first, second).dominates
     assert hamming_distance(first) == pytest.approx(hamming_distance(second))
 
 
@@ -312,7 +311,7 @@ def test_proposition_2_1_2_holds_under_column_maxima(totals):
         if is_column_maximal(a) and blackwell_ordering(a, b).dominates:
             assert np.trace(a) >= np.trace(b)
             strict = (a - np.diag(np.diag(a)) < np.diag(a)).all()
-            assert not strict or hamming_ordering(a, b).dominates
+            assert not strict or dist_ordering(a, b).dominates
             checked += 1
     assert checked > 20
 
@@ -324,7 +323,7 @@ def test_proposition_2_1_2_holds_on_balanced_dominant_reports(seed):
     rows = [q / q.sum(axis=1, keepdims=True) / d for q in (first, second)]
     assert is_balanced(rows[0], 1.0)
     assert is_column_maximal(rows[0])
-    assert hamming_ordering(*rows).dominates
+    assert dist_ordering(*rows).dominates
 
 
 @given(seeds, st.floats(0.1, 1.0), st.floats(0.1, 1.0))

@@ -25,13 +25,9 @@ from jgram.paper.orderings import (
 )
 
 __all__ = [
-    "DistGuarantee",
-    "concentration_bound",
-    "dist_guarantee",
-    "log_population_score",
-    "relative_error_bound",
-    "sample_size",
-]
+    "DistGuarantee", "concentration_bound", "dist_guarantee", "log_population_score",
+    "relative_error_bound", "sample_size",
+]  # fmt: skip
 
 SINGULAR = 1e-12
 
@@ -142,9 +138,8 @@ def sample_size(
 
     With probability ``1 - delta``, ``|score - Gamma| <= epsilon`` from
     ``N >= 100 d^2 ln(d/delta) / epsilon^2``, and ``|score - Gamma| <= epsilon Gamma`` from
-    ``1 / lambda^2`` times as many (Proposition E.2, within the limits that
-    ``experiments/PAPER.md`` checks). A score is at most ``d^(-2d)``: an absolute error that says
-    anything is far smaller.
+    ``1 / lambda^2`` times as many (Proposition E.2). A score is at most ``d^(-2d)``: an absolute
+    error that says anything is far smaller.
 
     Args:
         failure_probability: ``delta`` in (0, d/4].

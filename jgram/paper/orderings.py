@@ -21,23 +21,11 @@ from numpy.typing import ArrayLike
 from jgram.arrays import Float, infer_num_classes
 
 __all__ = [
-    "Blackwell",
-    "Comparison",
-    "balance",
-    "blackwell_ordering",
-    "dist_ordering",
-    "exact_match_ordering",
-    "hamming_distance",
-    "hamming_ordering",
-    "is_balanced",
-    "is_diagonally_dominant",
-    "is_independent",
-    "is_nonpermutation",
-    "is_regular",
-    "joint_frequencies",
-    "misreport_matrix",
+    "Blackwell", "Comparison", "balance", "blackwell_ordering", "dist_ordering",
+    "exact_match_ordering", "hamming_distance", "is_balanced", "is_diagonally_dominant",
+    "is_independent", "is_nonpermutation", "is_regular", "joint_frequencies", "misreport_matrix",
     "reported_given_true",
-]
+]  # fmt: skip
 
 TOLERANCE = 1e-9
 _SUM_TOLERANCE = 1e-6  # of a sum that should be one, float32 inputs included
@@ -309,7 +297,7 @@ def blackwell_ordering(
 def dist_ordering(
     misreport: ArrayLike,
     other: ArrayLike,
-    distance: ArrayLike,
+    distance: ArrayLike | None = None,
     *,
     alpha: float = 1.0,
     tolerance: float = TOLERANCE,
@@ -320,35 +308,25 @@ def dist_ordering(
     (section 2.3, Proposition B.3).
 
     Args:
-        misreport, other: ``[d, d]``, of the first and of the second report.
-        distance: Semimetric ``[d, d]``: symmetric, zero on the diagonal and only there.
+        distance: Semimetric ``[d, d]``: symmetric, zero on the diagonal and only there. Without it
+            every error is as far: the Hamming ordering.
         alpha: In (0, 1]; the smaller, the fewer pairs are ordered.
         tolerance: Differences up to this, relative to the largest distance, are ties.
 
     Example:
         >>> dist_ordering([[4, 0], [1, 3]], [[3, 1], [1, 3]], [[0, 2], [2, 0]])
         Comparison(dominates=True, distance=0.25, other_distance=0.5)
+        >>> dist_ordering([[4, 0], [1, 3]], [[3, 1], [1, 3]]).distance
+        0.125
     """
     if not 0.0 < alpha <= 1.0:
         raise ValueError(f"expected alpha in (0, 1], got {alpha}")
     joint, other_joint = _same_truth(misreport, other)
-    between = check_distance(distance, len(joint))
+    d = len(joint)
+    between = check_distance(1.0 - np.eye(d) if distance is None else distance, d)
     near, far = (float(np.sum(q * between)) for q in (joint, other_joint))
     slack = tolerance * float(between.max())
     return Comparison(near < alpha * far - slack, near, far)
-
-
-def hamming_ordering(
-    misreport: ArrayLike, other: ArrayLike, *, alpha: float = 1.0, tolerance: float = TOLERANCE
-) -> Comparison:
-    """The first report has fewer errors: :func:`dist_ordering` under the discrete metric.
-
-    Example:
-        >>> hamming_ordering([[4, 0], [1, 3]], [[3, 1], [1, 3]])
-        Comparison(dominates=True, distance=0.125, other_distance=0.25)
-    """
-    d = len(np.asarray(misreport))
-    return dist_ordering(misreport, other, 1.0 - np.eye(d), alpha=alpha, tolerance=tolerance)
 
 
 def _invertible_rows(misreport: ArrayLike, tolerance: float) -> np.ndarray | None:

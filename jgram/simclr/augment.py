@@ -45,10 +45,8 @@ def augment(key: Key[Array, ""], images: Float[Array, "n h h 3"]) -> Float[Array
 
 
 def _crop(key: Array, images: Array) -> Array:
-    """Random resized crop (area .08 to 1, aspect 3/4 to 4/3) and a flip half of the time.
-
-    As torchvision: of ten draws the first that fits, else the whole image.
-    """
+    """Random resized crop (area .08 to 1, aspect 3/4 to 4/3; of ten draws the first that fits, else
+    the whole image) and a flip half of the time."""
     n, size = images.shape[:2]
     area_key, aspect_key, corner_key, flip_key = jax.random.split(key, 4)
     area = size**2 * jax.random.uniform(area_key, (n, 10), minval=0.08)
@@ -79,10 +77,8 @@ def _luma(images: Array) -> Array:
 
 
 def _jitter(key: Array, images: Array) -> Array:
-    """Brightness, contrast, saturation (.6 to 1.4) and hue (+-.1 turn) in random order, at .8.
-
-    The first three blend an image with black, its mean grey and its grey.
-    """
+    """Brightness, contrast, saturation (.6 to 1.4: blends with black, mean grey and grey) and hue
+    (+-.1 turn) in random order, at .8."""
     n = len(images)
     apply_key, order_key, factor_key, hue_key = jax.random.split(key, 4)
     order = jax.vmap(lambda k: jax.random.permutation(k, 4))(jax.random.split(order_key, n))

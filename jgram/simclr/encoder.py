@@ -52,8 +52,7 @@ def convolve(
     ``"patches"`` gathers the taps and multiplies once, which beats XLA's strided convolution.
 
     Args:
-        images: ``[n, h, h, c]``.
-        kernel: ``[k, k, c, o]`` with ``k`` odd.
+        images, kernel: ``[n, h, h, c]`` and ``[k, k, c, o]`` with ``k`` odd.
         stride: Step between outputs: ``g = ceil(h / stride)``.
         route: ``None`` chooses by shape on a CPU and takes ``"xla"`` elsewhere.
 
@@ -77,24 +76,17 @@ def convolve(
     routes = {"xla": _native, "patches": _patches, "winograd": _winograd, "dense": _dense}
     if route is not None:
         return routes[route](images, kernel, stride=stride)
-    return jax.lax.platform_dependent(
-        images,
-        kernel,
-        cpu=partial(routes[_route(height, kernel, stride)], stride=stride),
-        default=partial(_native, stride=stride),
-    )
+    both = routes[_route(height, kernel, stride)], _native
+    ours, native = (partial(found, stride=stride) for found in both)
+    return jax.lax.platform_dependent(images, kernel, cpu=ours, default=native)
 
 
 def _native(images: Array, kernel: Array, *, stride: int) -> Array:
     """XLA's convolution."""
     pad = len(kernel) // 2
-    return jax.lax.conv_general_dilated(
-        images,
-        kernel,
-        (stride, stride),
-        [(pad, pad)] * 2,
-        dimension_numbers=("NHWC", "HWIO", "NHWC"),
-    )
+    how = (stride, stride), [(pad, pad)] * 2
+    dimensions = ("NHWC", "HWIO", "NHWC")
+    return jax.lax.conv_general_dilated(images, kernel, *how, dimension_numbers=dimensions)
 
 
 def _dense(images: Array, kernel: Array, *, stride: int) -> Array:
@@ -123,16 +115,10 @@ def _patches(images: Array, kernel: Array, *, stride: int) -> Array:
 # Winograd's F(4x4, 3x3): four outputs of a 3-tap filter from six inputs by six multiplications, so
 # that outputs = FROM_PRODUCTS @ ((OF_TAPS @ taps) * (OF_INPUTS @ inputs)). It evaluates the
 # polynomials at 0, 1, -1, 2, -2 and infinity.
-_OF_INPUTS = np.array(
-    [
-        [4, 0, -5, 0, 1, 0],
-        [0, -4, -4, 1, 1, 0],
-        [0, 4, -4, -1, 1, 0],
-        [0, -2, -1, 2, 1, 0],
-        [0, 2, -1, -2, 1, 0],
-        [0, 4, 0, -5, 0, 1],
-    ]
-)
+_OF_INPUTS = np.array([
+    [4, 0, -5, 0, 1, 0], [0, -4, -4, 1, 1, 0], [0, 4, -4, -1, 1, 0],
+    [0, -2, -1, 2, 1, 0], [0, 2, -1, -2, 1, 0], [0, 4, 0, -5, 0, 1],
+])  # fmt: skip
 _OF_TAPS = np.array([[6, 0, 0], [-4, -4, -4], [-4, 4, -4], [1, 2, 4], [1, -2, 4], [0, 0, 24]]) / 24
 _FROM_PRODUCTS = np.array(
     [[1, 1, 1, 1, 1, 0], [0, 1, -1, 2, -2, 0], [0, 1, 1, 4, 4, 0], [0, 1, -1, 8, -8, 1]]
@@ -208,10 +194,8 @@ class Convolution(nnx.Module):
     """:func:`convolve` with a kernel of its own, without bias."""
 
     def __init__(self, channels: int, out: int, size: int, stride: int, *, rngs: nnx.Rngs):
-        initial = nnx.initializers.variance_scaling(2.0, "fan_out", "normal")
-        self.kernel: nnx.Param[Array] = nnx.Param(
-            initial(rngs.params(), (size, size, channels, out))
-        )
+        drawn = nnx.initializers.variance_scaling(2.0, "fan_out", "normal")
+        self.kernel: nnx.Param[Array] = nnx.Param(drawn(rngs.params(), (size, size, channels, out)))
         self.stride = stride
 
     def __call__(self, images: Array) -> Array:

@@ -29,16 +29,9 @@ from jgram.simclr.augment import augment, normalize
 from jgram.simclr.encoder import RESNET18, Architecture, Encoder
 
 __all__ = [
-    "Training",
-    "embed",
-    "embed_path",
-    "encode",
-    "initialize",
-    "nt_xent",
-    "restore",
-    "train",
+    "Training", "embed", "embed_path", "encode", "initialize", "nt_xent", "restore", "train",
     "train_path",
-]
+]  # fmt: skip
 
 LEARNING_RATE = 5e-3  # of Adam
 TEMPERATURE = 0.5
@@ -159,15 +152,12 @@ def train(
         key: A typed key, the same when resuming.
         images: uint8 ``[n, h, h, 3]``.
         directory: Where checkpoints go: one after every epoch, the last two kept.
-        architecture: Architecture of the encoder.
         epochs: Number of epochs in all, those before a resume included.
         batch_size: Images a step, each seen twice; all devices share them evenly.
         after_epoch: Called with the state at the start and after every epoch, once it is saved.
         progress: Show loss, images a second and the time left.
 
     Raises:
-        ValueError: Images of another shape or dtype, fewer than a batch, a batch that the devices
-            cannot share, or a checkpoint of other settings.
         FloatingPointError: The loss became infinite or NaN; names the last good checkpoint.
     """
     steps = _check_training(images, batch_size, len(jax.devices()))
@@ -213,6 +203,7 @@ def _steps(
     sharding = NamedSharding(mesh, PartitionSpec("batch"))
     chunk = next(k for k in range(min(steps, 20), 0, -1) if steps % k == 0)
     pixels = jax.device_put(images, everywhere)
+    how = {"architecture": architecture, "sharding": sharding}
 
     def run(training: Training, key: Array) -> Training:
         order_key, steps_key = jax.random.split(key)
@@ -222,18 +213,14 @@ def _steps(
         losses = [np.asarray(training.losses)]
         for batches, step_keys in zip(order.reshape(-1, chunk, batch_size), keys, strict=True):
             start = time.perf_counter()
-            carry, found = _run(
-                carry, pixels, batches, step_keys, architecture=architecture, sharding=sharding
-            )
+            carry, found = _run(carry, pixels, batches, step_keys, **how)
             losses.append(np.asarray(found))
             rate = chunk * batch_size / (time.perf_counter() - start)
             done = sum(map(len, losses))
             tell(completed=done, epoch=int(epoch), loss=losses[-1][-1], rate=rate)
             if not np.isfinite(losses[-1]).all():
                 break
-        parameters, statistics, moments = carry
-        every = jnp.asarray(np.concatenate(losses))
-        return Training(parameters, statistics, moments, epoch, every, training.key)
+        return Training(*carry, epoch, jnp.asarray(np.concatenate(losses)), training.key)
 
     return run
 
@@ -372,11 +359,7 @@ def _resume(
 
 
 def restore(directory: str | Path) -> tuple[Training, dict[str, Any]]:
-    """The last checkpoint in a directory, and the settings of its run.
-
-    Raises:
-        FileNotFoundError: No checkpoint there.
-    """
+    """The last checkpoint in a directory, and the settings of its run."""
     if not Path(directory).is_dir():
         raise FileNotFoundError(f"no such folder of checkpoints: {directory}")
     with _manager(directory) as manager:
@@ -406,9 +389,7 @@ def embed(
     Args:
         training: A state of :func:`train`.
         images: uint8 ``[n, h, h, 3]``.
-        architecture: Architecture of its encoder.
         features: The backbone's features ``[n, m]``, not projections ``[n, k]`` of unit length.
-        batch_size: Images at once.
     """
     _check_images(images)
     batch_size = min(batch_size, len(images))
@@ -421,12 +402,7 @@ def embed(
 
 
 def encode(checkpoint: str | Path, images: np.ndarray, *, features: bool = False) -> np.ndarray:
-    """:func:`embed` with the last checkpoint in the directory of :func:`train`.
-
-    Raises:
-        FileNotFoundError: No checkpoint there.
-        ValueError: Images of another dtype, or of another size than trained on.
-    """
+    """:func:`embed` with the last checkpoint of :func:`train`, of images of the size trained on."""
     return _encode(restore(checkpoint), images, features)
 
 
@@ -441,14 +417,8 @@ def embed_path(
 ) -> tuple[np.ndarray, list[str]]:
     """:func:`encode` of a folder of images, or an npz (:func:`jgram.datasets.read_images`).
 
-    Args:
-        images: The folder or file.
-        checkpoint: Directory of :func:`train` or :func:`train_path`.
-        features: The backbone's features instead of the projections.
-        resize: Bring image files to the size trained on.
-
-    Returns:
-        Embeddings ``float32 [n, k]``, and the images' names: paths within the folder, or rows.
+    Embeddings ``float32 [n, k]``, and the images' names: paths within the folder, or rows.
+    ``resize`` brings image files to the size trained on.
     """
     restored = restore(checkpoint)
     side = restored[1]["images"][1] if resize else None
@@ -473,9 +443,7 @@ def train_path(
         directory: Where checkpoints go, for :func:`embed_path`.
         epochs: Passes over the images in all, those before a resume included.
         size: Side of the images trained on, in pixels; the cost grows with its square.
-        seed: Seed of the encoder's first weights and of the training's draws.
         tell: Called with one line on what is trained, and one on how long it will take.
-        progress: Show loss, images a second and the time left.
     """
     if epochs < 1 or size < 1:
         raise ValueError(f"expected at least one epoch and pixel, got {epochs} and {size}")

@@ -15,20 +15,9 @@ from jgram.arrays import Array, Float, Int, Key, is_concrete
 from jgram.simulate.sampling import multinomial
 
 __all__ = [
-    "asymmetric_neighbour",
-    "corrupt",
-    "corrupt_counts",
-    "group_up_down",
-    "merge_classes",
-    "mix",
-    "mixed",
-    "normal",
-    "random_experiment",
-    "row_similar",
-    "truth",
-    "truth_counts",
-    "uniform",
-]
+    "asymmetric_neighbour", "corrupt", "corrupt_counts", "group_up_down", "merge_classes", "mix",
+    "mixed", "normal", "random_experiment", "row_similar", "truth", "truth_counts", "uniform",
+]  # fmt: skip
 
 
 def random_experiment(
@@ -168,17 +157,9 @@ def mixed(
     """A policy like a human labeller's: rows drawn from Dirichlet distributions.
 
     Row ``i`` is Dirichlet with weights ``off + diagonal 1[j=i] + local exp(-ring(i,j)) + up
-    exp(growth (j-i)) + default 1[j=0]``: mostly right, confused with neighbours on the
-    ring, mildly upcoded, biased to a default label. The defaults are the text's; the published code
-    has 1.2, 25, 5, 1, .5 and .2.
-
-    Args:
-        off: Weight of every label (alpha_off).
-        diagonal: Weight of the true label (alpha_diag).
-        local: Weight of near labels on the ring (lambda_loc).
-        up: Weight of higher labels (lambda_up).
-        growth: Rate at which it grows with the distance (gamma).
-        default: Weight of the first label, to which everybody falls back (lambda_def).
+    exp(growth (j-i)) + default 1[j=0]``, alpha_off, alpha_diag, lambda_loc, lambda_up, gamma and
+    lambda_def of the text: mostly right, confused with neighbours on the ring, mildly upcoded,
+    biased to a default label. The published code has 1.2, 25, 5, 1, .5 and .2.
 
     Example:
         >>> bool(jnp.allclose(mixed(jax.random.key(0), 5).sum(axis=1), 1.0))
@@ -186,22 +167,16 @@ def mixed(
     """
     i, j = jnp.mgrid[:num_classes, :num_classes]
     ring = jnp.minimum(abs(i - j), num_classes - abs(i - j))
-    weights = (
-        off
-        + diagonal * (i == j)
-        + local * jnp.exp(-1.0 * ring)
-        + up * jnp.exp(growth * (j - i))
-        + default * (j == 0)
-    )
+    weights = off + diagonal * (i == j) + local * jnp.exp(-1.0 * ring)
+    weights = weights + up * jnp.exp(growth * (j - i)) + default * (j == 0)
     return jax.random.dirichlet(key, weights)
 
 
 def normal(num_classes: int, sigma: Float[Array, ""] | float) -> Float[Array, "d d"]:
     """Labels blurred by a normal error, ``clip(round(N(x, sigma)))``, as a transition matrix.
 
-    ``Pr[z | x] = F((z - x + 1/2) / sigma) - F((z - x - 1/2) / sigma)`` with the normal distribution
-    function ``F``, the tails added to the end labels (the appendix's normal misreport equation). It
-    is a transition, not a policy to mix.
+    ``Pr[z | x] = F((z - x + 1/2) / sigma) - F((z - x - 1/2) / sigma)``, ``F`` normal, the tails
+    added to the end labels (the appendix). It is a transition, not a policy to mix.
 
     Example:
         >>> [f"{probability:.4f}" for probability in normal(3, 0.5)[0]]
@@ -216,8 +191,6 @@ def corrupt(
     key: Key[Array, ""], x: Int[Array, " n"], transition: Float[Array, "d d"]
 ) -> Int[Array, " n"]:
     """Reports ``[n]`` drawn record by record: ``x_hat ~ transition[x]``, one uniform a record.
-
-    A transition that is, concretely, not row-stochastic is refused.
 
     Example:
         >>> corrupt(jax.random.key(0), jnp.array([0, 1, 2]), merge_classes(3))
@@ -235,9 +208,8 @@ def corrupt_counts(
 ) -> Int[Array, "d ... d"]:
     """The contingency table of the reports that :func:`corrupt` would draw, without the records.
 
-    Counts of records by true label and anything else, ``[d, ...]`` (an outcome axis gives
-    ``[d, m]``), exact up to ``2^31``, become those by report as well, ``[d, ..., d]``: their sum
-    over the last axis is ``counts``.
+    Counts of records by true label and anything else, ``[d, ...]``, exact up to ``2^31``, become
+    those by report as well, ``[d, ..., d]``, which add up to ``counts``.
 
     Example:
         >>> corrupt_counts(jax.random.key(0), jnp.array([10, 20]), merge_classes(2)).tolist()

@@ -1,8 +1,8 @@
-"""Exact binomial and multinomial counts, at a cost that does not depend on how many records.
+"""Exact multinomial counts, at a cost that does not depend on how many records.
 
-JAX's own sampler works in the default precision, where a count above ``2^24`` is no longer an
-integer, and draws its binomials one rejection loop each. Here every category is one exact binomial
-in 64-bit arithmetic, whatever ``jax_enable_x64`` says, by one of two methods that share a batch:
+JAX's own sampler works in the default precision, where a count above ``2^24`` is no integer, with
+one rejection loop a binomial. Here every category is one exact binomial in 64-bit arithmetic,
+whatever ``jax_enable_x64`` says, by one of two methods that share a batch:
 
 - sequential inversion from zero for means up to 400: one uniform a count, sixteen steps a pass;
 - Hörmann's transformed rejection (BTRS, "The generation of binomial random variates", 1993) above.
@@ -21,25 +21,11 @@ import jax.numpy as jnp
 
 from jgram.arrays import Array, Float, Int, Key
 
-__all__ = ["binomial", "multinomial"]
+__all__ = ["multinomial"]
 
 # (1 - p)^n >= 4^-mean must not underflow: the least float64 is exp(-745).
 _INVERSION_MEAN, _TPU_INVERSION_MEAN = 400.0, 30.0
 _STEPS = 16
-
-
-def binomial(
-    key: Key[Array, ""], n: Int[Array, "..."], p: Float[Array, "..."]
-) -> Int[Array, "..."]:
-    """Number of successes in ``n`` independent trials of probability ``p``, exact up to ``2^31``.
-
-    int32 of the shape that ``n`` and ``p``, in [0, 1], broadcast to.
-
-    Example:
-        >>> int(binomial(jax.random.key(0), jnp.array(20_000_001), jnp.array(1.0)))
-        20000001
-    """
-    return multinomial(key, n, jnp.stack([p, 1.0 - jnp.asarray(p)], axis=-1))[..., 0]
 
 
 def multinomial(
@@ -47,13 +33,8 @@ def multinomial(
 ) -> Int[Array, "... k"]:
     """Counts of ``n`` records over ``k`` categories, exact integers up to ``2^31``.
 
-    Args:
-        n: Records, non-negative integers.
-        probabilities: Rows over the last axis, normalised here; leading axes broadcast against
-            ``n``.
-
-    Returns:
-        int32 counts; their sum over the last axis is ``n``.
+    Probabilities are rows over the last axis, normalised here, leading axes broadcast against
+    ``n``; int32 counts, which add up to ``n``.
 
     Example:
         >>> int(multinomial(jax.random.key(0), jnp.array(2**31 - 1), jnp.ones(4) / 4).sum())
@@ -131,10 +112,7 @@ def _uniform(key, shape):
 
 def _invert(uniform, n, p):
     """The least k with P(X <= k) > uniform, by taking P(X = 0), P(X = 1), ... off the uniform.
-
-    ``left`` is what remains of the uniform and, once that would be negative, ``-1 - k``: the fewer
-    arrays a loop carries, the less XLA computes twice.
-    """
+    ``left`` is what remains and, once that would be negative, ``-1 - k``: XLA likes few arrays."""
     odds = p / (1.0 - p)
     slope = odds * (n + 1.0)
 

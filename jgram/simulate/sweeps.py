@@ -156,13 +156,8 @@ def sweep_records(
 ) -> Trial:
     """The sweep for observations that no table holds: plug-in log scores under any kernel.
 
-    Reports are drawn record by record with ``y`` shared by all of them: the features of an explicit
-    kernel, and each entry of the kernel matrix of an implicit one, are evaluated once a chunk.
-
-    Args:
-        trials: Trials of every transition, keys as in :func:`sweep`; its score is ``log_score``.
-        memory: Bytes that a chunk's reports may take, on each device.
-        **how: ``progress`` and ``mesh`` of :func:`sweep`; each device holds all observations.
+    Reports are drawn record by record with ``y`` shared by all of them: the kernel is evaluated
+    once a chunk. ``**how`` are ``progress`` and ``mesh``; each device holds all observations.
 
     Example:
         >>> from jgram.simulate.policies import normal
@@ -180,9 +175,7 @@ def sweep_records(
 
 def _in_chunks(shared, scores, trials, at_once, progress=None, mesh=None):
     """All trials of all cells, ``at_once`` a device and call; NumPy arrays ``[*shape, trials]``.
-
-    Cell by cell, so that a call holds few cells: its loops end when the slowest of them does.
-    """
+    Cell by cell: the loops of a call end when the slowest of its cells does."""
     shape = shared[2].shape[:-2]
     mesh = None if mesh is None else flat_mesh(mesh)
     devices = 1 if mesh is None else mesh.size
