@@ -97,7 +97,7 @@ def pairs_of(k: int) -> Int[np.ndarray, "p 2"]:
     return np.stack(np.triu_indices(k, 1), axis=1)
 
 
-def one_pair(pairs: Payoffs, number: int) -> Any:
+def one_pair(pairs: Any, number: int) -> Any:
     """The payoffs of one of several pairs."""
     return jax.tree.map(lambda leaf: leaf[number], pairs)
 
@@ -484,8 +484,9 @@ def paid_together(found: Any, chosen: Any) -> Any:
         copies = (second.own / _nonzero(second.each)) ** 2
         more = _unexplained(found.spread, scorer.gram, margins.reports / n, n) * copies * crossed
         covariance = _covariance(values, means, paid.weights, found.groups) + more / n**2
+        about = paid.about
         figures = values, paid.rows[-1], paid.weights, means, covariance, jnp.mean(means)
-        return Payoffs(*figures, *paid.about[:2], paid.about[2:])
+        return Payoffs(*figures, about[0], about[1], about[2:])
 
     return jax.vmap(one)(margins, second, scorers, paid)
 

@@ -436,7 +436,7 @@ def _trained(kernel: Any, points: np.ndarray, z: np.ndarray, kept: np.ndarray) -
         found = products(Features(phi, kernel), z, weights=kept)
         paid = payoffs_of_pairs(found, np.arange(len(z))[None])
         _, scorer = scorers_at(found, np.arange(len(z))[None])
-        scorer = np.asarray(scorer_of(one_pair(scorer, 0))).real
+        scorer = np.real(np.asarray(scorer_of(one_pair(scorer, 0))))
     mean, middle = kept @ phi / kept.sum(), z.mean(axis=0)
     away, centred = phi - mean, middle - kept @ middle / kept.sum()
     sums = away.T @ (kept[:, None] * centred) / kept.sum()

@@ -421,8 +421,8 @@ def mixture_features(
     for number, view in enumerate(maps):
         normal = rng.normal(size=(FEATURE_BLOCKS, int(np.sum(part == number)), view.shape[1]))
         frequencies[:, part == number] = np.sqrt(2.0) * normal @ view.T
-    every, weights = frequencies.reshape(-1, len(maps[0])), np.tile(share[part], FEATURE_BLOCKS)
-    return RandomFeatures(every, weights=weights, **fields)
+    shares = np.tile(share[part], FEATURE_BLOCKS)
+    return RandomFeatures(frequencies.reshape(-1, len(maps[0])), weights=shares, **fields)
 
 
 delta: Delta = Delta()

@@ -118,6 +118,7 @@ class _Explicit(_Bound):
     num_features: Any
     sums: Any
     project: Any
+    squares: Any
     squared_norm: Any
 
     @property

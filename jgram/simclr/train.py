@@ -220,7 +220,8 @@ def _steps(
             tell(completed=done, epoch=int(epoch), loss=losses[-1][-1], rate=rate)
             if not np.isfinite(losses[-1]).all():
                 break
-        return Training(*carry, epoch, jnp.asarray(np.concatenate(losses)), training.key)
+        every: Any = *carry, epoch, jnp.asarray(np.concatenate(losses)), training.key
+        return Training(*every)
 
     return run
 
