@@ -52,7 +52,7 @@ class Uncertainty:
     @property
     def log_score(self) -> float:
         """The plug-in value, ``-inf`` where there is none."""
-        return float(self.line.log_score)
+        return float(self.line.elimination.log_determinant)
 
     @property
     def d(self) -> int:
@@ -154,7 +154,7 @@ def uncertainty_of(
 ) -> Uncertainty:
     """:class:`Uncertainty` from contributions, leave-one-out changes and weights ``[n]``."""
     n, present = float(weights.sum()), weights > 0
-    known = bool(np.isfinite(found.log_score))
+    known = bool(np.isfinite(found.elimination.log_determinant))
     parts = np.where(present & known, parts, 0.0)
     error = _standard_error(parts, weights) if known else np.inf
     uncertainty = Uncertainty(found, error, None, parts, weights)
