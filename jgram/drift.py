@@ -7,11 +7,10 @@ the baseline, and :mod:`jgram.contrasts`' scorer at the mean report,
     h(y) = phi(y) W,    W = phi^T zt / n  Re(G + i tau D)^-1,    payoff[l] = h(y) . (z_l - q_l),
 
 ``W``, ``q``, and how columns become ``phi``, are the baseline's. Its own mean payoffs leave out
-each record itself; tonight's records were never in it. The two means are of the same thing, and
-share what the scorer has of chance, so that their difference has the variance of two samples. A
-share ``e`` of the labels replaced at random takes ``e`` of what a report earns. Whether other
-things are observed is told by the means of ``phi`` in its first principal directions (a chi-squared
-test), and for every column by the shares of its bins.
+each record itself; tonight's records were never in it: the two means are of the same thing, and
+share what the scorer has of chance. A share ``e`` of the labels replaced at random takes ``e`` of
+what a report earns. Whether other things are observed is told by the means of ``phi`` in its first
+principal directions (a chi-squared test), and for every column by the shares of its bins.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

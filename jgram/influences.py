@@ -6,10 +6,9 @@ With ``M[m, d]`` the mean feature sums, ``G = M^T M`` and ``phi_n`` the features
     h[n, j] = (G^-1 M^T phi_n)_j        (implicit kernels: ``(K Z G^-1)[n, j] / N``)
 
 is half the derivative of ``N log det G`` in the share of record ``n`` that is in class ``j``. When
-the reports are true and classes balanced, ``h[n, j] / d`` estimates without bias whether record
-``n`` belongs to class ``j``. Together with the part of ``phi_n`` that lies outside the span of the
-class means, it gives *exactly*, not only to first order, the log score after any one record is
-dropped or relabelled, by the matrix determinant lemma.
+the reports are true and classes balanced, ``h[n, j] / d`` estimates without bias whether ``n``
+belongs to ``j``. With the part of ``phi_n`` outside the span of the class means it gives *exactly*
+the log score after any one record is dropped or relabelled, by the matrix determinant lemma.
 """
 
 from typing import Any, NamedTuple

@@ -16,9 +16,8 @@ depends on which kernel it is stands in its class, all of it optional:
 The guarantees of Theorem 4.9 (kernelized score) need the kernel to tell any two mixtures of the
 classes' observation distributions apart. ``delta`` does on finite outcomes and ``rbf`` on any real
 observations. ``linear`` does where the features of the possible outcomes are linearly independent,
-which is what the paper calls injective; a map that merely keeps outcomes apart is not enough, and
-fewer features than classes never are (the paper's Experiment 2: 8-dimensional embeddings of 10
-classes).
+which is what the paper calls injective: fewer features than classes never are (its Experiment 2:
+8-dimensional embeddings of 10 classes).
 """
 
 import difflib
@@ -244,10 +243,7 @@ class RBF:
         return f"rbf(bandwidth={width})"
 
     def prepare(self, y: Any) -> Any:
-        """Observations in units of the bandwidth, centred: distances do not change.
-
-        ``|a|^2 + |b|^2 - 2ab`` loses everything at a large mean.
-        """
+        """Observations in units of the bandwidth, centred for ``|a|^2 + |b|^2 - 2ab``."""
         points = rows(y)
         return (points - jax.lax.stop_gradient(points.mean(axis=0))) / self.bandwidth
 
@@ -318,13 +314,11 @@ class RandomFeatures:
 
     ``features(y) = sqrt(w) [cos(W y), sin(W y)]`` with ``W[m/2, k]`` normal with standard
     deviation ``sqrt(2) / bandwidth`` and ``w = 2/m``; the expectation of their inner product is the
-    Gaussian kernel (Rahimi and Recht, 2007). A mixture of Gaussian kernels has frequencies, and
+    Gaussian kernel (Rahimi and Recht, 2007). A mixture of such kernels has frequencies, and
     weights, of its parts (:func:`mixture_features`). The error of a log score falls like
-    ``1/sqrt(m)``, alike for all reports only in part: compare reports under one draw.
-
-    Frequencies come in :data:`FEATURE_BLOCKS` independent blocks of consecutive rows, each an
-    unbiased estimate of the kernel: leaving out one after the other tells how far they are from it
-    (:mod:`jgram.approximation`).
+    ``1/sqrt(m)``, alike for all reports only in part: compare reports under one draw. Frequencies
+    come in :data:`FEATURE_BLOCKS` independent blocks of consecutive rows: leaving out one after the
+    other tells how far they are from the kernel (:mod:`jgram.approximation`).
 
     Args:
         frequencies: ``[m/2, k]``, as drawn by :meth:`draw`.
@@ -467,9 +461,7 @@ def takes(kernel: Kernel | str) -> Kind:
 def median_bandwidth(
     y: Shaped[ArrayLike, "n ..."], *, subsample: int = SUBSAMPLE, seed: int = 0
 ) -> Float[Array, ""]:
-    """The median heuristic: :func:`median_distance`, also of what JAX traces.
-
-    No gradient passes through it: the bandwidth is a constant of the comparison.
+    """The median heuristic: :func:`median_distance`, also of what JAX traces, without a gradient.
 
     Example:
         >>> median_bandwidth(jnp.array([0.0, 0.0, 0.0, 0.0, 3.0]))
@@ -502,9 +494,9 @@ def median_distance(
 ) -> float:
     """The median distance between two observations, in float64 on the host.
 
-    Points are centred and scaled first: neither a large offset nor a tiny unit costs digits. At
-    most ``records`` records are compared, chosen by ``seed`` and ``n`` alone. Where more than half
-    of the distances are 0 the median of the positive ones is taken, where all are 0 it is 1.
+    Neither a large offset nor a tiny unit costs digits. At most ``records`` records are compared,
+    chosen by ``seed`` and ``n`` alone. Where more than half of the distances are 0 the median of
+    the positive ones is taken, where all are 0 it is 1.
 
     Example:
         >>> median_distance(np.array([[1e9], [1e9 + 1], [1e9 + 2]]))
@@ -549,11 +541,8 @@ def _median_root(squares: np.ndarray) -> float:
 def squared_distances(
     first: Float[Array, "n1 k"], second: Float[Array, "n2 k"]
 ) -> Float[Array, "n1 n2"]:
-    """Squared distances of all pairs, by one matrix product; 0 where rounding is all there is.
-
-    ``|a|^2 + |b|^2 - 2ab`` is wrong by a few roundings of ``|a|^2 + |b|^2``: what is not more than
-    that is a pair of equal points as far as anybody can tell.
-    """
+    """Squared distances of all pairs, by one matrix product; 0 where there are but a few roundings
+    of ``|a|^2 + |b|^2``: equal points as far as anybody can tell."""
     lengths = jnp.sum(first**2, axis=1)[:, None] + jnp.sum(second**2, axis=1)
     squares = lengths - 2.0 * jnp.matmul(first, second.T, precision=HIGHEST)
     return jnp.where(squares > 4 * jnp.finfo(squares.dtype).eps * lengths, squares, 0.0)
@@ -580,10 +569,8 @@ def host_squares(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 
 def resolve(kernel: Kernel | str, y: Shaped[ArrayLike, "n ..."]) -> Kernel:
-    """The kernel with everything filled in that it reads from the observations.
-
-    ``RBF(None)`` gets its median bandwidth, ``Delta(None)`` its number of outcomes. Freeze a kernel
-    with this once, and use it for all reports that are compared.
+    """The kernel with everything filled in that it reads from the observations, a bandwidth or the
+    number of outcomes. Freeze a kernel once, and use it for all reports that are compared.
 
     Example:
         >>> resolve(delta, np.array([0, 3, 1]))

@@ -241,10 +241,9 @@ def grouped_noise_tests(observed: Observed, found: Products) -> Float[np.ndarray
     ``sum (H K H)_ij z_i . z_j / q`` over pairs of records of different groups, less what centring
     makes of it, against the same with a random sign for every group: where report and observations
     are independent from group to group, signs change nothing. All signs are taken up to 14 groups,
-    9,999 draws of a fixed seed beyond; more than 512 groups are joined at random to 512.
-
-    1 for constant reports, and for those of records of fewer than :data:`FEWEST_GROUPS` groups,
-    which are too few to tell. ``found`` is of :func:`jgram.contrasts.products`, with groups.
+    9,999 draws of a fixed seed beyond; more than 512 groups are joined at random to 512. 1 for
+    constant reports, and for those of fewer than :data:`FEWEST_GROUPS` groups, too few to tell.
+    ``found`` is of :func:`jgram.contrasts.products`, with groups.
 
     Reference:
         Leucht and Neumann, *Dependent wild bootstrap for degenerate U- and V-statistics*, 2013.

@@ -39,14 +39,12 @@ def plugin_log_score(
     Args:
         kernel: A kernel, or any function of two observations. ``rbf`` reads its bandwidth from
             ``y``: the same for all reports on one ``y``.
-        num_classes: ``d``, static; inferred outside ``jit``, required inside for labels.
         rank: Static. ``None`` for the determinant; ``k`` for the product of the ``k`` largest
             eigenvalues, where ``G`` cannot have full rank. That score is not experiment-agnostic.
 
     Returns:
-        Scalar, natural logarithm. ``-inf``, with zero gradient, where ``G`` is rank-deficient: a
-        class never reported, two classes that no observation tells apart, fewer features than
-        classes.
+        Natural logarithm; ``-inf``, with zero gradient, where ``G`` is rank-deficient: a class
+        never reported, classes that no observation tells apart, fewer features than classes.
 
     Example:
         >>> from jgram.kernels import RBF

@@ -1,9 +1,9 @@
 """Which report is better, asked at any time: verdicts on a stream that one may stop when one likes.
 
-A test for a fixed number of records, looked at after each of them, finds a difference sooner or
-later where there is none. Here each record is paid by a scorer made of *past* records, and bets are
-placed on the sign of the difference ``v`` of two reports' payoffs. Where the reports may be
-swapped, that sign is a fair coin whatever else is known, so that
+A test for a fixed number of records, looked at after each, finds a difference sooner or later where
+there is none. Here each record is paid by a scorer made of *past* records, and bets are placed on
+the sign of the difference ``v`` of two reports' payoffs. Where the reports may be swapped, that
+sign is a fair coin whatever else is known, so that
 
     W_t = mean over theta of prod_(s <= t) (1 + tanh(theta v_s / rms_s)),     rms_s^2 = mean v^2
 
@@ -74,7 +74,6 @@ def start(features: Shaped[ArrayLike, "n m"], *, num_reports: int = 2, num_class
     Args:
         features: Of some typical records (:meth:`jgram.kernels.RandomFeatures.features`), about
             whose mean those to come are taken; they count for nothing else.
-        num_reports: ``k >= 2``; there are ``k (k - 1) / 2`` pairs.
         num_classes: ``d``, for good: a stream whose labels gain a class starts again.
 
     Example:

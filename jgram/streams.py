@@ -1,16 +1,14 @@
 """Records that are never in memory together: labels and numbers of files, in two passes.
 
-All that a payoff takes from the other records is linear in their features ``phi``, and of a record
-itself, beside ``phi``, it takes the labels. The first pass therefore keeps, for every combination
-of labels, the number of records and the sum of their ``phi``: records of equal labels at their mean
-have exactly the scorers (:mod:`jgram.contrasts`) of all records. The second pass pays every record
-and keeps moments only: by quarter of sureness the number of records, and the sums of the payoffs
-and of their products.
+All that a payoff takes from the other records is linear in their features ``phi``. The first pass
+therefore keeps, for every combination of labels, the number of records and the sum of their
+``phi``: records of equal labels at their mean have exactly the scorers (:mod:`jgram.contrasts`) of
+all records. The second pass pays every record and keeps moments only: by quarter of sureness the
+number of records, and the sums of the payoffs and of their products.
 
 What follows looks at records one by one. A sample stands for all: weighted to have as many records
 of every combination of labels as there are, its payoffs moved by the linear map nearest to the
-identity that gives them exactly these moments in every quarter. Of a sample that holds all records
-nothing is moved.
+identity (itself, of a sample of all records) that gives them these moments in every quarter.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -1,16 +1,15 @@
 """Reliability orderings: which of two reports is closer to the truth, when the truth is known.
 
-They are the benchmark for scores of *Data Reliability Scoring*, whose sections are cited, and serve
-simulations and proofs: small ``[d, d]`` matrices in float64 on the host. Everything is a function
-of the *misreport matrix*, the joint frequency ``Q[i, j]`` of true label ``i`` and reported label
-``j``. Wherever ``misreport`` is asked for, integer counts are as good as frequencies; ``other`` is
-that of a second report. ``tolerance`` is the slack of all inequalities, and the singular value at
-or below which a matrix counts as singular, on ``Q_{reported|true}``, so that rare labels weigh the
-same. What is no misreport matrix, and two of different truths or sizes, raise a ``ValueError``.
+The benchmark for scores of *Data Reliability Scoring*, whose sections are cited, in simulations and
+proofs: small ``[d, d]`` matrices in float64 on the host. Everything is a function of the *misreport
+matrix*, the joint frequency ``Q[i, j]`` of true label ``i`` and reported label ``j``. Wherever
+``misreport`` is asked for, integer counts are as good as frequencies; ``other`` is that of a second
+report. ``tolerance`` is the slack of all inequalities, and the singular value at or below which a
+matrix counts as singular, on ``Q_{reported|true}``: rare labels weigh the same. What is no
+misreport matrix, and two of different truths or sizes, raise a ``ValueError``.
 
-These functions deviate from the paper's text where a counterexample made them: ``Q_dom`` asks for
-invertibility too, ``Q_nonperm`` holds the truth, and :func:`blackwell_ordering` leaves relabellings
-out. ``experiments/PAPER.md`` has the counterexamples.
+Unlike the paper's text ``Q_dom`` asks for invertibility too, ``Q_nonperm`` holds the truth, and
+:func:`blackwell_ordering` leaves relabellings out: ``experiments/PAPER.md`` has counterexamples.
 """
 
 from typing import Any, NamedTuple
@@ -109,10 +108,8 @@ def joint_frequencies(misreport: ArrayLike) -> Float[np.ndarray, "d d"]:
 def reported_given_true(misreport: ArrayLike) -> Float[np.ndarray, "d d"]:
     """``Q_{reported|true}[j, i]``: how often a record truly ``i`` is reported ``j`` (section 2.2).
 
-    Of the transposed misreport matrix it is ``Q_{true|reported}``, equation (1): how often a record
-    reported ``j`` is truly ``i``.
-
-    Column-stochastic; refused where a label is never true: its frequencies do not exist.
+    Of the transposed misreport matrix it is ``Q_{true|reported}``, equation (1). Column-stochastic;
+    refused where a label is never true: its frequencies do not exist.
 
     Example:
         >>> reported_given_true([[3, 1], [0, 4]]).tolist()
@@ -184,12 +181,7 @@ def is_balanced(
     """Membership in ``Q_{L,delta}``, and in ``Q_L`` for ``delta = 1`` (section 3).
 
     Diagonally dominant, the truth ``L``-balanced (``q(i) <= L q(j)`` for all labels), and at most
-    ``delta N`` records misreported.
-
-    Args:
-        largest_ratio: ``L``, at least 1.
-        delta: Largest share of misreported records, in [0, 1].
-        tolerance: Relative slack of the ratio, absolute slack of the share.
+    ``delta N`` records misreported; ``largest_ratio`` is ``L``, whose slack is relative.
 
     Example:
         >>> is_balanced([[9, 1], [0, 5]], 2.0), is_balanced([[9, 1], [0, 5]], 2.0, delta=0.05)
@@ -207,11 +199,8 @@ def is_balanced(
 
 
 def is_independent(experiment: ArrayLike, *, tolerance: float = TOLERANCE) -> bool:
-    """Membership in ``P_indep``: linearly independent columns (section 3).
-
-    Args:
-        experiment: ``P[m, d]``, column ``x`` the distribution of the observation given ``x``.
-        tolerance: Smallest singular value, columns scaled to unit length, that counts as zero.
+    """Membership in ``P_indep``: linearly independent columns of ``P[m, d]`` (section 3), column
+    ``x`` the distribution of the observation given ``x``, all scaled to unit length.
 
     Example:
         >>> is_independent([[0.9, 0.2], [0.1, 0.8]]), is_independent([[0.5, 0.5], [0.5, 0.5]])
@@ -267,10 +256,9 @@ def blackwell_ordering(
     """The second report is the first one garbled: ``Q'_{reported|true} = T Q_{reported|true}``.
 
     With an invertible first report there is one candidate,
-    ``T = Q'_{reported|true} Q_{reported|true}^{-1}``; its columns sum to one by construction, so
-    what remains is its sign. Both reports have to be in ``Q_reg``. A permutation ``T`` does not
-    count (the paper, section 2.3 and Proposition B.2, leaves out the identity alone). ``T`` is the
-    proof either way.
+    ``T = Q'_{reported|true} Q_{reported|true}^{-1}``, the proof either way; its columns sum to one
+    by construction: what remains is its sign. Both reports have to be in ``Q_reg``. A permutation
+    ``T`` does not count (in the paper, section 2.3 and Proposition B.2, the identity alone).
 
     Example:
         >>> result = blackwell_ordering([[4, 0], [0, 4]], [[3, 1], [1, 3]])
