@@ -10,11 +10,7 @@ import pytest
 from scipy.stats import gamma, kendalltau
 
 from jgram.alignment import align
-from jgram.comparisons import (
-    records_needed,
-    retention,
-    sign_test,
-)
+from jgram.comparisons import records_needed, retention, sign_test
 from jgram.contrasts import (
     _permutation_moments,
     noise_tests,

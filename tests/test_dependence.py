@@ -10,12 +10,7 @@ from scipy import optimize, stats
 from sklearn.cross_decomposition import CCA
 from sklearn.metrics import mutual_info_score
 
-from jgram.dependence import (
-    ky_fan_sum,
-    maximal_correlation,
-    mutual_information,
-    top_k_volume,
-)
+from jgram.dependence import ky_fan_sum, maximal_correlation, mutual_information, top_k_volume
 from jgram.gram_matrix import joint_table
 from tests.refusals import refused
 

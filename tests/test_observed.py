@@ -22,11 +22,7 @@ BINDINGS = {
     "codes": (jgram.Delta(6), CODES, np.equal.outer(CODES, CODES).astype(float)),
     "features": (jgram.linear, POINTS, POINTS @ POINTS.T),
     "mapped": (jgram.linear, Mapped(POINTS, jgram.linear, 5), POINTS @ POINTS.T),
-    "pairs": (
-        jgram.RBF(2.0),
-        POINTS,
-        np.exp(-np.square(POINTS[:, None] - POINTS).sum(axis=2) / 4),
-    ),
+    "pairs": (jgram.RBF(2.0), POINTS, np.exp(-np.square(POINTS[:, None] - POINTS).sum(axis=2) / 4)),
     "function": (
         lambda a, b: jnp.exp(-jnp.sum((a - b) ** 2) / 4),
         POINTS,
