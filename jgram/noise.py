@@ -4,7 +4,6 @@ These functions run eagerly, in float64. Categorical observations are counted: a
 resample costs a table, whatever the number of records.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -104,41 +103,25 @@ def noise_floor(
             f"expected draws >= 1 and block_length in 1..{n}, got {draws} and {block_length}"
         )
     labels, rng = np.asarray(x_hat).astype(np.int32), _host_generator(key)
-    with float64():
-        observed = observe(kernel, y)
-        if isinstance(observed, Codes) and block_length == 1:
-            table = np.asarray(observed.table(labels, d))
-            tables = _tables_like(table, draws, rng)
-            both = _log_scores_of_tables(np.concatenate([table[None], tables]))
-            own, scores = both[0], both[1:]
-        else:
-            own = _log_scores(observed, labels[None], None, d)[0]
 
-            def score(size: int) -> Array:
-                permuted = _permuted(rng, labels, size, block_length)
-                return _log_scores(observed, permuted, None, d)
+    def alike(table: np.ndarray) -> np.ndarray:
+        from scipy.stats import random_table  # as slow to import as the rest of jgram
 
-            scores = _in_chunks(score, draws, n * d)
-    return _floor(float(own), scores)
+        margins = random_table(table.sum(axis=1), table.sum(axis=0))
+        return margins.rvs(draws, random_state=rng).astype(np.int64)
 
+    def permuted(size: int) -> tuple[Any, Any]:
+        return _permuted(rng, labels, size, block_length), None
 
-def _tables_like(table: np.ndarray, draws: int, rng: np.random.Generator) -> np.ndarray:
-    """Tables ``[draws, m, d]`` with the margins of one."""
-    from scipy.stats import random_table  # as slow to import as the rest of jgram
-
-    margins = random_table(table.sum(axis=1), table.sum(axis=0))
-    return margins.rvs(draws, random_state=rng).astype(np.int64)
-
-
-def _floor(log_score: float, draws: np.ndarray) -> NoiseFloor:
-    """A log score among the log scores of permuted labels."""
-    finite = draws[np.isfinite(draws)]
+    own, scores = _drawn(
+        kernel, y, labels, d, draws, permuted, alike if block_length == 1 else None
+    )
+    finite = scores[np.isfinite(scores)]
     mean = float(finite.mean()) if finite.size else -np.inf
     deviation = float(finite.std(ddof=1)) if finite.size > 1 else 0.0
-    known = np.isfinite(log_score) and deviation > 0
-    margin = (log_score - mean) / deviation if known else None
-    p_value = (1 + int(np.sum(draws >= log_score))) / (1 + len(draws))
-    return NoiseFloor(mean, deviation, margin, p_value, draws)
+    margin = (own - mean) / deviation if np.isfinite(own) and deviation > 0 else None
+    p_value = (1 + int(np.sum(scores >= own))) / (1 + draws)
+    return NoiseFloor(mean, deviation, margin, p_value, scores)
 
 
 def bootstrap(
@@ -166,24 +149,18 @@ def bootstrap(
     if draws < 2:
         raise ValueError(f"expected draws >= 2, got {draws}")
     normal_quantile(confidence)  # refuses what is no confidence
-    rng = _host_generator(key)
-    with float64():
-        observed = observe(kernel, y)
-        n = observed.size
-        own = float(observed.eliminate(jnp.asarray(x_hat), d).log_determinant)
-        if not np.isfinite(own):
-            raise ValueError("expected a report with a finite log score to resample, got -inf")
-        if isinstance(observed, Codes) and np.ndim(x_hat) == 1:
-            table = np.asarray(observed.table(x_hat, d))
-            tables = rng.multinomial(n, table.ravel() / n, size=draws).reshape(draws, *table.shape)
-            scores = _log_scores_of_tables(tables)
-        else:
+    n, rng = len(np.asarray(x_hat)), _host_generator(key)
 
-            def score(size: int) -> Array:
-                copies = rng.multinomial(n, np.full(n, 1.0 / n), size).astype(float)
-                return _log_scores(observed, jnp.asarray(x_hat), copies, d)
+    def resampled(table: np.ndarray) -> np.ndarray:
+        return rng.multinomial(n, table.ravel() / n, size=draws).reshape(draws, *table.shape)
 
-            scores = _in_chunks(score, draws, n * d)
+    def weighted(size: int) -> tuple[Any, Any]:
+        return jnp.asarray(x_hat), rng.multinomial(n, np.full(n, 1.0 / n), size).astype(float)
+
+    tables = resampled if np.ndim(x_hat) == 1 else None
+    own, scores = _drawn(kernel, y, x_hat, d, draws, weighted, tables)
+    if not np.isfinite(own):
+        raise ValueError("expected a report with a finite log score to resample, got -inf")
     finite = scores[np.isfinite(scores)]
     if finite.size < 2:
         raise ValueError("expected resamples with every class, got none: classes are too rare")
@@ -197,10 +174,22 @@ def _host_generator(key: Key[Array, ""]) -> np.random.Generator:
     return np.random.default_rng(np.asarray(jax.random.key_data(key)).ravel())
 
 
-def _in_chunks(score: Callable[[int], Array], draws: int, numbers: int) -> np.ndarray:
-    """Scores of so many draws, of so many numbers each; the last chunk is full, to compile once."""
-    size = min(max(1, CHUNK_BYTES // (8 * numbers)), draws)
-    return np.concatenate([np.asarray(score(size)) for _ in range(0, draws, size)])[:draws]
+def _drawn(
+    kernel: Any, y: Any, x_hat: Any, d: int, draws: int, records: Any, tables: Any
+) -> tuple[float, np.ndarray]:
+    """The log score of a report and those of draws: of ``tables(own)`` of categories, where it is
+    there, or of the reports and weights ``records(size)``, in chunks of one size, to compile once.
+    """
+    with float64():
+        observed = observe(kernel, y)
+        if isinstance(observed, Codes) and tables is not None:
+            table = np.asarray(observed.table(x_hat, d))
+            found = _log_scores_of_tables(np.concatenate([table[None], tables(table)]))
+            return float(found[0]), found[1:]
+        own = observed.eliminate(jnp.asarray(x_hat), d).log_determinant
+        size = min(max(1, CHUNK_BYTES // (8 * observed.size * d)), draws)
+        chunks = (_log_scores(observed, *records(size), d) for _ in range(0, draws, size))
+        return float(own), np.concatenate([*map(np.asarray, chunks)])[:draws]
 
 
 def _log_scores_of_tables(tables: np.ndarray) -> np.ndarray:
