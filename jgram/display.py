@@ -143,8 +143,8 @@ def between(ranks: tuple[int, int]) -> str:
     return f"{first}" if first == last else f"{first}-{last}"
 
 
-def in_brackets(form: str) -> Callable[[Sequence[Any]], str]:
-    """A value, and its interval in brackets where it has one.
+def in_brackets(form: str, absent: str = "none") -> Callable[[Sequence[Any]], str]:
+    """A value, and its interval in brackets where it has one; what stands where there is none.
 
     Example:
         >>> in_brackets(".0%")((0.5, 0.4, 0.6)), in_brackets(".2f")((None, None, None))
@@ -154,7 +154,7 @@ def in_brackets(form: str) -> Callable[[Sequence[Any]], str]:
     def text(values: Sequence[Any]) -> str:
         value, low, high = values
         if value is None:
-            return "none"
+            return absent
         return f"{value:{form}}" + ("" if low is None else f" [{low:{form}}, {high:{form}}]")
 
     return text

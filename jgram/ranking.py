@@ -38,20 +38,25 @@ def _names(key: str, of: Callable[[Any], Any] = lambda row: row) -> Field:
     return Field(key, lambda row: getattr(of(row), key), keys=(key,), name=True)
 
 
-def _optional(form: str) -> Callable[[Any], str]:
-    """A number in a form, nothing where there is none."""
-    return lambda value: "" if value is None else form.format(value)
+def _optional(text: Callable[[Any], str]) -> Callable[[Any], str]:
+    """A number in words, nothing where there is none."""
+    return lambda value: "" if value is None else text(value)
 
 
-def _kept_field(head: str, value: str, of: Callable[[Any], Any], keys: str) -> Field:
-    """A share that is kept, with its interval."""
+def _roughly(number: float) -> str:
+    """A number of two digits that count."""
+    return f"{float(f'{number:.2g}'):,.0f}"
+
+
+def _kept_field(head: str, key: str, of: Callable[[Any], Any] = lambda row: row) -> Field:
+    """A share, with its interval."""
 
     def values(row: Any) -> tuple[Any, ...]:
         one = of(row)
-        low_high = getattr(one, f"{value}_interval") or _NONE
-        return (getattr(one, value), *low_high, getattr(one, f"{value}_features_error", None))
+        low_high = getattr(one, f"{key}_interval") or _NONE
+        return (getattr(one, key), *low_high, getattr(one, f"{key}_features_error", None))
 
-    return Field(head, values, _kept, (keys, f"{keys}_low", f"{keys}_high"))
+    return Field(head, values, _kept, (key, f"{key}_low", f"{key}_high"))
 
 
 @dataclass(frozen=True)
@@ -472,7 +477,7 @@ class Ranking(Shown):
             return f"{names}, nor would they by {AFFORDABLE} times as many records like these"
         if more <= 0:
             return f"{names} once all pairs are looked at together (p = {p:.3f})"
-        return f"{names}; about {float(f'{more:.2g}'):,.0f} more records like these would"
+        return f"{names}; about {_roughly(more)} more records like these would"
 
     @property
     def conclusion(self) -> str:
@@ -493,15 +498,10 @@ class Ranking(Shown):
     def table(self, *, counts_scale: bool = False) -> Table:
         """One row a report, best first."""
         interval, known = f"\n{self.confidence:.0%} interval", self.reports[0].accuracy is not None
-        accuracy = Field(
-            f"accuracy{interval}",
-            lambda one: (one.accuracy, *(one.accuracy_interval or _NONE)),
-            display.in_brackets(".0%"),
-            ("accuracy", "accuracy_low", "accuracy_high"),
-        )
+        accuracy = _kept_field(f"accuracy{interval}", "accuracy")
         fields = [
             Field("report", attrgetter("name"), keys=("report",), name=True),
-            _kept_field(f"keeps of the best{interval}", "keeps", lambda one: one, "keeps"),
+            _kept_field(f"keeps of the best{interval}", "keeps"),
             *[accuracy] * known,
             Field("rank", attrgetter("first_rank", "last_rank"), display.between,
                   ("first_rank", "last_rank")),
@@ -578,14 +578,9 @@ def _readings_table(pairs: Sequence[PairComparison]) -> list[Table]:
         _names("better", itemgetter(0)),
         _names("worse", itemgetter(0)),
         Field("by", lambda row: row[1].kind, keys=("kind",), name=True),
-        _kept_field("worse keeps of better\ninterval of this pair", "keeps", one, "keeps"),
+        _kept_field("worse keeps of better\ninterval of this pair", "keeps", one),
         Field("p of\nno order", lambda row: row[1].p_value, display.p_value, ("p_value",)),
-        Field(
-            needed,
-            lambda row: row[1].rows_needed,
-            lambda value: "" if value is None else f"{float(f'{value:.2g}'):,.0f}",
-            ("rows_needed",),
-        ),
+        Field(needed, lambda row: row[1].rows_needed, _optional(_roughly), ("rows_needed",)),
     ]
     return [Table("Every kind of evidence alone", rows, fields, detail=len(rows) > MOST_READINGS)]
 
@@ -629,17 +624,15 @@ def _pairs_table(pairs: Sequence[PairComparison]) -> Table:
         _names("better"),
         _names("worse"),
         _field("separated", "told\napart", lambda told: "yes" if told else "no"),
-        _kept_field("worse keeps of better\ninterval of this pair", "retention", lambda pair: pair,
-                    "retention"),
+        _kept_field("worse keeps of better\ninterval of this pair", "retention"),
         _field("adjusted_p_value", "p, all pairs\ntogether", display.p_value),
         _field("log_ratio"),
         _field("num_records"),
         _field("records_needed"),
         Field("", lambda pair: ", ".join(pair.doubts), keys=("doubts",)),
-        _field("disagreement_p_value", "p of\nindependence",
-               lambda value: "" if value is None else display.p_value(value)),
-        _field("leaning", "errors lean,\nto explain it", _optional("{:.1f} to 1")),
-        _field("breakdown_share", "rewritten,\nto overturn it", _optional("{:.1%}")),
+        _field("disagreement_p_value", "p of\nindependence", _optional(display.p_value)),
+        _field("leaning", "errors lean,\nto explain it", _optional("{:.1f} to 1".format)),
+        _field("breakdown_share", "rewritten,\nto overturn it", _optional("{:.1%}".format)),
     ]  # fmt: skip
     return Table("Every pair of reports", pairs, fields, detail=len(pairs) > 1)
 
@@ -659,17 +652,13 @@ def _published_fields(found: "ScoreReport | Ranking", counts_scale: bool) -> lis
     def published(row: Any) -> ScoreReport:
         return getattr(row, "published", row)
 
+    head, keys = "published log\nscore ± ", ("log_score", "log_score_low", "log_score_high")
     fields = [
-        Field(
-            f"published log\nscore ± {found.confidence:.0%}",
-            lambda row: _log_score(published(row)),
-            _plus_minus,
-            ("log_score", "log_score_low", "log_score_high"),
-        )
-    ]
-    if counts_scale:
-        fields.append(Field("counts\nscale", lambda row: published(row).counts_log_score, _counts))
-    return fields
+        Field(f"{head}{found.confidence:.0%}", lambda row: _log_score(published(row)), _plus_minus,
+              keys),
+        Field("counts\nscale", lambda row: published(row).counts_log_score, _counts),
+    ]  # fmt: skip
+    return fields if counts_scale else fields[:1]
 
 
 def _log_score(report: ScoreReport) -> tuple[float | None, ...]:

@@ -571,26 +571,20 @@ def _published(judged: _Judged, more: Sequence[Finding] = ()) -> Iterator[ScoreR
         counts = map(_number, class_counts(labels, d, found.weights))
         left = None if judged.left is None else judged.left.log_scores[:, i]
         yield ScoreReport(
-            name=name,
+            name=name, confidence=judged.confidence, seen=seen, noise_p_value=p_value,
+            gram_rank=int(found.line.elimination.rank), num_records=_number(n), observations=bound.description,
+            kernel=describe(bound.observed.kernel), findings=(*findings, *more),
+            class_counts=dict(zip(classes, counts, strict=False)),
             log_score=value if known else None,
             score=(exp(value) if value > -700 else None) if known else 0.0,
             counts_log_score=value + 2 * d * log(n) if known else None,
             standard_error=found.standard_error if bounded else None,
             interval=found.interval(judged.confidence) if bounded else None,
-            confidence=judged.confidence,
             bias=None if found.bias is None else float(found.bias),
-            gram_rank=int(found.line.elimination.rank),
-            seen=seen,
-            noise_p_value=p_value,
             normalised_score=d * exp(value / (2 * d)) if known else 0.0,
             hadamard_ratio=exp(min(0.0, value - volume)) if known else 0.0,
-            num_records=_number(n),
-            class_counts=dict(zip(classes, counts, strict=False)),
-            kernel=describe(bound.observed.kernel),
-            observations=bound.description,
-            findings=(*findings, *more),
             log_score_features_error=approximation.half_width(left, judged.confidence),
-        )
+        )  # fmt: skip
 
 
 def _number(value: Any) -> int | float:
@@ -612,28 +606,20 @@ def _ranking(judged: _Judged, verdicts: _Verdicts) -> Ranking:
         better[names.index(pair.better), names.index(pair.worse)] = pair.told
     ranks = jax.device_get(ranks_left(better, ranked.noise))
     known = _accuracies(judged)
-    reports = tuple(
-        replace(_ranked(judged, ranked, published[i], ranks, i), **known[i]) for i in order
-    )
+    reports = tuple(_ranked(judged, ranked, published[i], ranks, i, known[i]) for i in order)
     seen, d = reports[0].published.seen, 0 if bound.numbers else d
     looked = (
         *_renamed(judged), _few_groups(judged.groups), _capped(judged), _apart(pairs),
         _dependent(pairs), _places(judged, pairs), _hidden(seen, d), _not_estimable(reports),
     )  # fmt: skip
     return Ranking(
-        reports=reports,
-        pairs=tuple(pairs),
+        reports=reports, pairs=tuple(pairs), seen=seen, num_classes=d, weigh=judged.weigh,
         most_reliable=tuple(names[i] for i in order if ranks.foremost[i]),
-        seen=seen,
-        num_classes=d,
         num_records=_number(bound.observed.size if bound.weights is None else bound.weights.sum()),
-        confidence=judged.confidence,
-        observations=bound.description,
-        block_length=judged.length,
+        confidence=judged.confidence, observations=bound.description, block_length=judged.length,
         findings=(*bound.findings, *filter(None, looked)),
-        weigh=judged.weigh,
         slices=_slices(judged, order) if bound.by else None,
-    )
+    )  # fmt: skip
 
 
 def _taken(bound: Bound, pair: PairComparison) -> tuple[Taken, ...]:
@@ -703,7 +689,7 @@ def _order(ranked: RankedPairs) -> list[int]:
 
 
 def _ranked(
-    judged: _Judged, ranked: RankedPairs, published: ScoreReport, ranks: Ranks, i: int
+    judged: _Judged, ranked: RankedPairs, published: ScoreReport, ranks: Ranks, i: int, known: Any
 ) -> RankedReport:
     ratio, interval = (None, None) if ranked.noise.all() else _share(ranked.keeps, i)
     best, shares = int(ranked.best), None
@@ -715,16 +701,11 @@ def _ranked(
         one, two = means.T if i < best else means.T[::-1]
         shares = np.ones(len(one)) if i == best else one / two
     return RankedReport(
-        name=published.name,
-        keeps=ratio,
-        keeps_interval=interval,
-        first_rank=int(ranks.first[i]),
-        last_rank=int(ranks.last[i]),
-        noise_p_value=float(judged.told_noise[i]),
-        inside_noise=bool(ranked.noise[i]),
-        published=published,
-        keeps_features_error=approximation.half_width(shares, judged.confidence),
-    )
+        name=published.name, keeps=ratio, keeps_interval=interval, published=published,
+        first_rank=int(ranks.first[i]), last_rank=int(ranks.last[i]),
+        noise_p_value=float(judged.told_noise[i]), inside_noise=bool(ranked.noise[i]),
+        keeps_features_error=approximation.half_width(shares, judged.confidence), **known,
+    )  # fmt: skip
 
 
 def _with(interval: tuple[float, float], share: float, held: bool) -> tuple[float, float]:
@@ -757,26 +738,19 @@ def _pair(judged: _Judged, verdicts: _Verdicts, p: int) -> PairComparison:
         first, second = left.means[:, p, ::way].T
         ratios, logs = second / first, _log_ratio(first, second, d)
     return PairComparison(
-        better=better,
-        worse=worse,
-        retention=ratio,
-        retention_interval=interval,
-        log_ratio=None if ratio is None else float(_log_ratio(one, two, d)),
-        p_value=p_value,
-        adjusted_p_value=float(ranked.p_values[i, j]),
-        separated=separated,
-        seen=float(judged.pairs.seen[p]),
+        better=better, worse=worse, retention=ratio, retention_interval=interval, p_value=p_value,
+        adjusted_p_value=float(ranked.p_values[i, j]), separated=separated, alike=question.alike,
+        disagreement_p_value=question.p_value, seen=float(judged.pairs.seen[p]),
         num_records=_number(judged.pairs.weights[p].sum()),
+        log_ratio=None if ratio is None else float(_log_ratio(one, two, d)),
         records_needed=None if separated or not isfinite(needed) else needed,
         retention_features_error=approximation.half_width(ratios, judged.confidence),
         log_ratio_features_error=approximation.half_width(logs, judged.confidence),
         doubts=tuple(_doubts(judged, p, way, separated)),
         readings=tuple(_readings(judged, p, way)),
         strata=tuple(_kept_in(stratum, way) for stratum in question.strata),
-        disagreement_p_value=question.p_value,
-        alike=question.alike,
         **(_overturn(judged, p) if separated else {}),
-    )
+    )  # fmt: skip
 
 
 def _doubts(judged: _Judged, p: int, way: int, separated: bool) -> Iterator[str]:

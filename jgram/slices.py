@@ -22,7 +22,7 @@ from scipy.special import stdtr
 
 from jgram.arrays import Float, Int
 from jgram.comparisons import ESTIMABLE, normal_quantile, student_quantile
-from jgram.display import Field, Line, Shown, Table, View, p_value, share
+from jgram.display import Field, Line, Shown, Table, View, in_brackets, p_value, share
 from jgram.gold import drawn_together
 from jgram.plots import MARK, PAPER, SOFT, WORSE, Figure, shares_figure
 
@@ -98,8 +98,8 @@ class Slices(Shown):
             Field("where it is", attrgetter("value"), keys=("value",), name=True),
             Field("report", attrgetter("report"), keys=("report",), name=True),
             Field("records", attrgetter("num_records"), "{:,.0f}".format, ("num_records",)),
-            Field(kept, lambda one: (one.keeps, *(one.keeps_interval or (None, None))), _kept,
-                  ("keeps", "keeps_low", "keeps_high")),
+            Field(kept, lambda one: (one.keeps, *(one.keeps_interval or (None, None))),
+                  in_brackets(".0%", "too few records"), ("keeps", "keeps_low", "keeps_high")),
             Field("", attrgetter("alone"), keys=("alone",)),
             Field("p of as in\nthe rest", attrgetter("p_value"),
                   lambda p: "" if p is None else p_value(p), ("p_value",)),
@@ -125,11 +125,6 @@ class Slices(Shown):
             marks=[(SOFT, PAPER) if one.keeps is None else (colour, colour)
                    for one, colour in zip(self.each, colours, strict=True)],
         )  # fmt: skip
-
-
-def _kept(values: Sequence[Any]) -> str:
-    keeps, low, high = values
-    return "too few records" if keeps is None else f"{keeps:.0%} [{low:.0%}, {high:.0%}]"
 
 
 class _Read(NamedTuple):
