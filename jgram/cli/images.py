@@ -7,25 +7,33 @@ from typing import Any
 
 import numpy as np
 
+import jgram.plots as plots
 from jgram.data.files import FIRST_ROW, read_columns, readable
 
-__all__ = ["check_images", "read_images"]
+__all__ = ["check_images", "draw_images"]
 
 _SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
 _CHANNELS = (1, 3, 4)
 
 
-def read_images(
-    place: Path, rows: Sequence[int], size: int, name: str | None, cells: Mapping[str, Any]
-) -> list[np.ndarray]:
-    """The images of some rows of ``size``, each as :func:`jgram.plots.images_figure` takes them.
+def draw_images(
+    place: Path, name: str | None, listed: Sequence[Mapping[str, Any]], size: int, cells: Any
+) -> plots.Figure:
+    """The images of rows that are listed, of ``size`` rows in all, as a figure.
 
     ``place`` is an npz file, ``name`` its array; or a folder whose image files line up with all
     rows, sorted by name (numbers in names by their value), or are named by a column of ``cells``.
     """
+    rows = [one["row"] - FIRST_ROW for one in listed]
+    titles = [
+        f"{one['label']} → {one['suggested']}\nrow {one['row']}, {one['wrong']:.0%}"
+        for one in listed
+    ]
     if place.suffix.lower() == ".npz":
-        return [_picture(image) for image in _array(place, size, name)[list(rows)]]
-    return [_opened(path) for path in _paths(place, rows, size, name, cells)]
+        images = [*map(_picture, _array(place, size, name)[rows])]
+    else:
+        images = [*map(_opened, _paths(place, rows, size, name, cells))]
+    return plots.images_figure(images, titles)
 
 
 def check_images(place: Path) -> None:
@@ -86,7 +94,7 @@ def _paths(
         return [ordered[row] for row in rows]
     if name not in cells:
         raise ValueError(f"--image-column: expected a column, got {name!r}: {', '.join(cells)}")
-    pairs = zip(rows, map(str, cells[name]), strict=True)
+    pairs = zip(rows, map(str, cells[name]), strict=False)  # of those, the first are listed
     return [_inside(place, cell, f"row {row + FIRST_ROW} ({name})") for row, cell in pairs]
 
 

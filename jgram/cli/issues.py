@@ -131,6 +131,7 @@ def _judge(
     """Records are judged, each with its cells and its image."""
     import numpy as np
 
+    from jgram.cli.images import draw_images
     from jgram.cli.read import kernel_of, kinds_of, listed, merge_of
     from jgram.data import read_cells
     from jgram.data.files import FIRST_ROW
@@ -170,30 +171,13 @@ def _judge(
         if not len(chosen):
             raise ValueError(f"--plot: there is nothing to draw: {found.conclusion}")
         shown = table._replace(rows=table.rows[: max(1, min(output.limit, 100))])
-        drawing = _drawn(pictures, records(shown), read.size, cells)
+        place, column = pictures.images, pictures.image_column
+        drawing = draw_images(place, column, records(shown), read.size, cells)
     issues = rows[found.issues] + FIRST_ROW
     more = {"issues": issues, "by_class": found.by_class(), "records": records(named)}
     told, view = found.informative or found.interval is not None, found.view(about, table)
     view = [*view, *_next(found, to_check, output.out)]
     return Answer(found, about, told, view, drawing, records(table), more)
-
-
-def _drawn(
-    given: Images,
-    listed: Sequence[Mapping[str, Any]],
-    size: int,
-    cells: Mapping[str, Any],
-) -> Any:
-    """The images of the rows that are listed, as a figure."""
-    from jgram.cli.images import read_images
-    from jgram.data.files import FIRST_ROW
-    from jgram.plots import images_figure
-
-    beside = {name: values[: len(listed)] for name, values in cells.items()}
-    rows = [one["row"] - FIRST_ROW for one in listed]
-    assert given.images is not None
-    pictures = read_images(given.images, rows, size, given.image_column, beside)
-    return images_figure(pictures, list(map(_title, listed)))
 
 
 def _judge_counted(
@@ -262,11 +246,8 @@ def _answered(labels: Any, abstain: str | None) -> Any:
 def _read_checks(
     path: Path | None, labels: Any, classes: Sequence[Any] | None, rows: "np.ndarray"
 ) -> dict[int, Any]:
-    """What was found, by record: the right label, or whether the label given is right.
-
-    Answers that are labels of the report, all of them, are the right labels; otherwise yes and no
-    are verdicts.
-    """
+    """What was found, by record: the right label, or whether the label given is right. Answers that
+    are labels of the report, all of them, are right labels; otherwise yes and no are verdicts."""
     if path is None:
         return {}
     import numpy as np
@@ -362,10 +343,6 @@ def _is_number(value: Any) -> bool:
 def _cut(value: Any) -> str:
     text = "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
-
-
-def _title(record: Mapping[str, Any]) -> str:
-    return f"{record['label']} → {record['suggested']}\nrow {record['row']}, {record['wrong']:.0%}"
 
 
 def _next(found: "LabelIssues", to_check: int | None, out: Path | None) -> list[Line]:
