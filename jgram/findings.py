@@ -146,10 +146,6 @@ def class_counts(x_hat: Any, d: int, weights: Any = None) -> np.ndarray:
     return np.bincount(values[values >= 0], copies[values >= 0], minlength=d)
 
 
-def _no_score_possible(evidence: Evidence) -> Finding | None:
-    return structural_zero(evidence.x_hat, evidence.observed, evidence.classes)
-
-
 def _nothing_varies(evidence: Evidence) -> Finding | None:
     """Why a report of numbers has no score."""
     if np.isfinite(evidence.uncertainty.log_score):
@@ -281,7 +277,7 @@ def _volume_of_noise(evidence: Evidence) -> Finding | None:
     )  # fmt: skip
 
 
-FATAL = (_no_score_possible, _centred_features, _merged_classes)
+FATAL = (lambda one: structural_zero(*one[:3]), _centred_features, _merged_classes)
 """Why there is no score: the first that applies stands alone."""
 
 FINDINGS = (_rare_class, _near_singular, _near_mixture, _inside_the_noise, _volume_of_noise)

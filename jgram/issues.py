@@ -235,8 +235,9 @@ class LabelIssues(Shown):
             Field("records", attrgetter("count")),
             Field("issues", attrgetter("issues")),
             Field("mean\nwrong", attrgetter("mean_wrong"), display.share),
-            Field("mostly suggested", attrgetter("confused_with"), _or_nothing, name=True),
-        ]
+            Field("mostly suggested", attrgetter("confused_with"),
+                  lambda one: "" if one is None else str(one), name=True),
+        ]  # fmt: skip
         caption = "Every class, the largest share of suspicious records first"
         classes, size = [Table(caption, self.by_class(), fields, long=True)], len(self.classes)
         if self.report_kind == "numbers":
@@ -256,10 +257,6 @@ class LabelIssues(Shown):
         places = np.cumsum(self._counts[self.order])
         values = self.wrong[self.order]
         return curve_figure(values, self.number, self.interval, title=title, places=places)
-
-
-def _or_nothing(value: Any) -> str:
-    return "" if value is None else str(value)
 
 
 def label_issues(

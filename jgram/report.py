@@ -357,7 +357,7 @@ def _judge_by_others(judged: _Judged) -> _Judged:
     bound, labels, gold = judged.bound, judged.aligned.reports, judged.bound.gold
     if judged.soft and gold is None:
         raise ValueError("expected y= or gold= to rank soft reports, got none: give either")
-    d, alone = len(bound.classes), judged
+    d = len(bound.classes)
     if gold is not None and (judged.soft or len(labels) < FEWEST_REPORTS):  # it alone judges them
         rows, groups = np.flatnonzero(labelled(gold)), judged.groups
         what = "numbers" if bound.numbers else "labels"
@@ -369,22 +369,21 @@ def _judge_by_others(judged: _Judged) -> _Judged:
         seen = [evidence.observed_gold(gold[rows], d)] * len(labels)
         alone = _each_alone(judged._replace(groups=near), seen, rows)
     else:
-        judged, seen = _others(judged)
-        alone = _each_alone(judged, seen)
+        judged, alone = _others(judged)
     published = tuple(part for one in alone for part in _published(one))
     noise = np.array([float(one.noise[0]) for one in alone])
     return judged._replace(noise=noise, told_noise=noise, published=published)
 
 
-def _others(judged: _Judged) -> tuple[_Judged, list[Features]]:
+def _others(judged: _Judged) -> tuple[_Judged, list[_Judged]]:
     """Every pair by the reports that are left, the share of labels of each that all others expect
-    to be right, and what they say of it."""
+    to be right, and each report judged by them."""
     bound, labels = judged.bound, judged.aligned.reports
     about = (len(bound.classes), bound.weights, judged.groups)
     pairs, posteriors = evidence.by_others(labels, *about)
     seen = [Features(jax.numpy.asarray(q), Linear()) for q in posteriors]
     expected = evidence.expected_accuracies(labels, posteriors, bound.weights)
-    return judged._replace(pairs=pairs, expected=expected), seen
+    return judged._replace(pairs=pairs, expected=expected), _each_alone(judged, seen)
 
 
 def _each_alone(judged: _Judged, seen: Sequence[Any], rows: Any = slice(None)) -> list[_Judged]:
@@ -424,9 +423,9 @@ def _joined(judged: _Judged, differing: Sequence[str]) -> _Judged:
     lead = OBSERVATIONS if observed else OTHERS if several else GOLD
     kinds = {lead: judged.pairs}
     if observed and several:
-        others, seen = _others(judged)
-        by = [one.noise[0] for one in _each_alone(judged, seen)]
-        noise = np.minimum(2 * np.minimum(judged.noise, by), 1.0)  # by either: both are looked at
+        others, alone = _others(judged)
+        noise = np.minimum(judged.noise, [one.noise[0] for one in alone])
+        noise = np.minimum(2 * noise, 1.0)  # by either, and both are looked at
         judged = judged._replace(told_noise=noise, expected=others.expected)
         kinds[OTHERS] = others.pairs
     if between and bound.gold is not None:

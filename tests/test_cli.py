@@ -17,7 +17,6 @@ from PIL import Image
 from pyarrow import parquet as pq
 
 from jgram import kernels, load
-from jgram.cli import main
 from jgram.data import read_columns
 from tests.components import Cosine
 from tests.conftest import fill_in, rows_of, write_table
@@ -465,17 +464,6 @@ def test_records_are_put_in_the_order_of_a_column(jgram, folder, form):
     assert records[0] == records[1]
     found = strict(jgram(command.format("ordered").replace("--block-length 12", "")).stdout)
     assert found["score"] == records[0]["score"]
-
-
-def test_errors_of_the_library_itself_are_not_hidden(jgram, monkeypatch):
-    monkeypatch.setattr("jgram.cli.read.read_files", lambda *_, **__: 1 / 0)
-    result = jgram(SCORE)
-    assert result.exit_code == 1
-    assert result.stderr.startswith("jgram: an error of jgram's own, ZeroDivisionError in ")
-    assert result.stderr.count("\n") == 1
-    monkeypatch.setenv("JGRAM_TRACEBACK", "1")
-    with pytest.raises(ZeroDivisionError):
-        main(SCORE.split())
 
 
 # Help, demo, processes ----------------------------------------------------------------------

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from jgram import plots, rank_reports
-from jgram.cli import outputs
 from jgram.cli import page as pages_of
 from tests import pages
 
@@ -219,9 +218,3 @@ def test_large_tables_and_plots_are_cut_and_say_so(tmp_path, monkeypatch):
     assert len([cell for cell in parsed.all("th") if cell.get("scope") == "row"]) == 6
     words = " ".join(text["text"] for text in parsed.all("text"))
     assert "the 2 best and the 2 worst of 8" in words
-
-
-def test_a_missing_library_is_one_line(tmp_path, monkeypatch):
-    monkeypatch.setattr(outputs, "find_spec", lambda _: None)
-    with pytest.raises(ValueError, match=r"^--html takes matplotlib: pip install 'jgram\[cli\]'$"):
-        outputs.check_outputs({"--html": (tmp_path / "page.html", outputs.PAGES)}, [])

@@ -81,6 +81,12 @@ def test_the_end_is_one_line_and_a_code(capsys, error, code, words):
     assert (words or "") in shown
 
 
+def test_errors_of_the_library_itself_are_shown_in_full_where_that_is_asked(monkeypatch):
+    monkeypatch.setenv("JGRAM_TRACEBACK", "1")
+    with pytest.raises(OverflowError):
+        end(OverflowError("seed"))
+
+
 def test_an_accelerator_that_is_not_there_is_one_line():
     code = (
         "import jax; import jgram.cli.demo as demo\ndef run(): jax.numpy.ones(3)\ndemo.run = run\n"
