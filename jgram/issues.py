@@ -239,15 +239,13 @@ class LabelIssues(Shown):
                   lambda one: "" if one is None else str(one), name=True),
         ]  # fmt: skip
         caption = "Every class, the largest share of suspicious records first"
-        classes, size = [Table(caption, self.by_class(), fields, long=True)], len(self.classes)
-        if self.report_kind == "numbers":
-            classes, size = [], 0
+        size = 0 if self.report_kind == "numbers" else len(self.classes)
         return [
             *display.judged(self.num_records, size, self.observations, source)[:-1],
             *map(display.finding_line, self.findings),
             Line(self.conclusion, "conclusion"),
             Line(),
-            *classes,
+            Table(caption, self.by_class(), fields, long=True),
             self.listing() if listing is None else listing,
         ]
 

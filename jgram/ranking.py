@@ -162,10 +162,9 @@ class ScoreReport(Shown):
                 f"way{'s' * (d != 2)} in which the classes differ; p of noise "
                 f"{self.noise_p_value:.2g}",
             ]
+        judged = (self.num_records, d, self.observations, source, f"kernel {self.kernel}")
         return [
-            *display.judged(
-                self.num_records, d, self.observations, source, f"kernel {self.kernel}"
-            ),
+            *display.judged(*judged),
             self.table(counts_scale=counts_scale),
             *map(Line, lines),
             *map(display.finding_line, self.findings),
@@ -174,13 +173,9 @@ class ScoreReport(Shown):
 
     def plot(self) -> Figure:
         """The picture that ``jgram score --plot`` draws: a matplotlib figure."""
-        return intervals_figure(
-            [self.name],
-            [self.log_score],
-            [self.interval],
-            title=f"Published log score, {self.confidence:.0%} interval",
-            absent="no score",
-        )
+        title = f"Published log score, {self.confidence:.0%} interval"
+        shown = [self.name], [self.log_score], [self.interval]
+        return intervals_figure(*shown, title=title, absent="no score")
 
 
 @dataclass(frozen=True)
@@ -320,7 +315,7 @@ class PairComparison(Shown):
     def view(self, source: Mapping[str, Any] | None = None) -> View:
         """The two, what the worse one keeps, the conclusion."""
         seen = f"{self.num_records} records that both label"
-        tables = [_pairs_table([self]), *_taken_table([self])]
+        tables = [_pairs_table([self]), _taken_table([self])]
         return [Line(seen), Line(), *tables, Line(self.conclusion, "conclusion")]
 
     def plot(self) -> Figure:
@@ -498,11 +493,10 @@ class Ranking(Shown):
     def table(self, *, counts_scale: bool = False) -> Table:
         """One row a report, best first."""
         interval, known = f"\n{self.confidence:.0%} interval", self.reports[0].accuracy is not None
-        accuracy = _kept_field(f"accuracy{interval}", "accuracy")
         fields = [
             Field("report", attrgetter("name"), keys=("report",), name=True),
             _kept_field(f"keeps of the best{interval}", "keeps"),
-            *[accuracy] * known,
+            *[_kept_field(f"accuracy{interval}", "accuracy")] * known,
             Field("rank", attrgetter("first_rank", "last_rank"), display.between,
                   ("first_rank", "last_rank")),
             _field("noise_p_value", "p of\nnoise", display.p_value),
@@ -528,8 +522,8 @@ class Ranking(Shown):
             *_ranking_findings(self),
             *(Line(line, "aside") for line in self._asides()),
             *([_pairs_table(self.pairs)] if several else map(_overturned, self.pairs)),
-            *_readings_table(self.pairs),
-            *_taken_table(self.pairs),
+            _readings_table(self.pairs),
+            _taken_table(self.pairs),
             *([] if self.slices is None else [self.slices.table(), Line(self.slices.conclusion)]),
             Line(self.conclusion, "conclusion"),
         ]
@@ -567,11 +561,9 @@ def _doubted(pairs: Sequence[PairComparison]) -> str:
     )
 
 
-def _readings_table(pairs: Sequence[PairComparison]) -> list[Table]:
+def _readings_table(pairs: Sequence[PairComparison]) -> Table:
     """What every kind of evidence says of every pair, where there are several kinds."""
     rows = [(pair, one) for pair in pairs if len(pair.readings) > 1 for one in pair.readings]
-    if not rows:
-        return []
     one = itemgetter(1)
     needed = "right labels\nto tell them" if any(row[1].rows_needed for row in rows) else ""
     fields = [
@@ -582,15 +574,12 @@ def _readings_table(pairs: Sequence[PairComparison]) -> list[Table]:
         Field("p of\nno order", lambda row: row[1].p_value, display.p_value, ("p_value",)),
         Field(needed, lambda row: row[1].rows_needed, _optional(_roughly), ("rows_needed",)),
     ]
-    return [Table("Every kind of evidence alone", rows, fields, detail=len(rows) > MOST_READINGS)]
+    return Table("Every kind of evidence alone", rows, fields, detail=len(rows) > MOST_READINGS)
 
 
-def _taken_table(pairs: Sequence[PairComparison]) -> list[Table]:
+def _taken_table(pairs: Sequence[PairComparison]) -> Table:
     """Which class one report takes for which of another's."""
-    rows = [(pair, one) for pair in pairs for one in pair.taken]
-    if not rows:
-        return []
-    alone = len(pairs) == 1
+    rows, alone = [(pair, one) for pair in pairs for one in pair.taken], len(pairs) == 1
     named = [] if alone else [_names("better", itemgetter(0)), _names("worse", itemgetter(0))]
     one, other = (pairs[0].better, pairs[0].worse) if alone else ("better", "worse")
     fields = [
@@ -602,7 +591,7 @@ def _taken_table(pairs: Sequence[PairComparison]) -> list[Table]:
               ("share",)),
     ]  # fmt: skip
     caption = "Which class is taken for which"
-    return [Table(caption, rows, fields, long=True, detail=not alone, most=MOST_TAKEN)]
+    return Table(caption, rows, fields, long=True, detail=not alone, most=MOST_TAKEN)
 
 
 def _overturned(pair: PairComparison) -> Line:
