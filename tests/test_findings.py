@@ -29,27 +29,17 @@ def test_a_clear_report_has_no_findings():
 
 
 @pytest.mark.parametrize(
-    ("found", "name", "value", "words"),
+    ("n", "options", "name", "value", "words"),
     [
-        (lambda: evidence(SURE[:-1], SURE[:-1]), "rare class", 29, "'high' is reported 29 times"),
-        (lambda: evidence(SURE[:61], SURE[:61]), "rare class", 1, "no unbiased score"),
-        (lambda: evidence(SURE, SURE, noise_p_value=0.051), "inside the noise", 0.051, "0.051"),
-        (
-            lambda: evidence(SURE, SURE, noise_p_value=0.002, confidence=0.999),
-            "inside the noise",
-            0.002,
-            "0.002",
-        ),
-        (
-            lambda: evidence(SURE, SURE, seen=0.9),
-            "volume of noise",
-            0.9,
-            "3 classes differ in 2 independent ways",
-        ),
+        (89, {}, "rare class", 29, "'high' is reported 29 times"),
+        (61, {}, "rare class", 1, "no unbiased score"),
+        (90, {"noise_p_value": 0.051}, "inside the noise", 0.051, "0.051"),
+        (90, {"noise_p_value": 0.002, "confidence": 0.999}, "inside the noise", 0.002, "0.002"),
+        (90, {"seen": 0.9}, "volume of noise", 0.9, "3 classes differ in 2 independent ways"),
     ],
 )
-def test_each_doubt_has_its_threshold(found, name, value, words):
-    finding = names(found())[name]
+def test_each_doubt_has_its_threshold(n, options, name, value, words):
+    finding = names(evidence(SURE[:n], SURE[:n], **options))[name]
     assert (finding.level, finding.value) == ("warning", value)
     assert words in finding.message
     assert ("no unbiased" in finding.message) == (words == "no unbiased score")
