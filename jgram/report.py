@@ -571,8 +571,8 @@ def _published(judged: _Judged, more: Sequence[Finding] = ()) -> Iterator[ScoreR
         left = None if judged.left is None else judged.left.log_scores[:, i]
         yield ScoreReport(
             name=name, confidence=judged.confidence, seen=seen, noise_p_value=p_value,
-            gram_rank=int(found.line.elimination.rank), num_records=_number(n), observations=bound.description,
-            kernel=describe(bound.observed.kernel), findings=(*findings, *more),
+            num_records=_number(n), observations=bound.description, findings=(*findings, *more),
+            kernel=describe(bound.observed.kernel), gram_rank=int(found.line.elimination.rank),
             class_counts=dict(zip(classes, counts, strict=False)),
             log_score=value if known else None,
             score=(exp(value) if value > -700 else None) if known else 0.0,
