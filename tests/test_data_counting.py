@@ -1,5 +1,6 @@
 """Files of any size: the same records as by the reader of one file, whatever their edges."""
 
+import dataclasses
 import datetime
 import gzip
 import itertools
@@ -18,6 +19,7 @@ import pytest
 from pyarrow import ipc
 from pyarrow import parquet as pq
 
+from jgram.counted import count, merge, representatives
 from jgram.data import count_batches, count_files, counting, delimited, list_files, read_columns
 from jgram.data.columns import column
 from jgram.data.counting import quantile_edges
@@ -375,3 +377,57 @@ def test_what_was_kept_under_one_encoding_is_not_that_of_another(tmp_path):
     for encoding, names in (("cp1252", ("ß", "ü")), ("cp1251", ("Я", "ь"))):
         reading = Reading(("a",), encoding=encoding)
         assert count_files(path, reading, checkpoint=tmp_path / "kept").labels == {"a": names}
+
+
+# Distinct records -------------------------------------------------------------------------------
+
+
+def part(rows):
+    """Distinct rows of labels, each part with a vocabulary of its own, in order of appearance."""
+    columns = {}
+    for j, cells in enumerate(zip(*rows, strict=True)):
+        vocabulary = list(dict.fromkeys(x for x in cells if x is not None))
+        columns[f"c{j}"] = vocabulary, [-1 if x is None else vocabulary.index(x) for x in cells]
+    return count(columns)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(0)
+    columns = [rng.choice([*"abcd", None], 300), rng.choice([*"xyz"], 300), rng.integers(0, 3, 300)]
+    return [tuple(row) for row in np.stack(columns, axis=1).astype(object)]
+
+
+def test_counted_are_the_distinct_rows(rows):
+    found = part(rows)
+    assert counted(found) == Counter(rows)
+    assert found.codes.tolist() == sorted(found.codes.tolist())
+
+
+def test_merging_is_by_label_associative_and_commutative(rows):
+    parts = [part(rows[:50]), part(rows[50:90]), part(rows[90:])]
+    whole = Counter(rows)
+    for one, two, three in itertools.permutations(parts):
+        assert counted(merge([merge([one, two]), three])) == whole
+        assert counted(merge([one, merge([two, three])])) == whole
+        assert counted(merge([one, two, three])) == whole
+
+
+def test_counts_beyond_32_bits_are_exact():
+    one = part([("a", 1)])
+    large = dataclasses.replace(one, counts=np.array([2**53 - 1]))
+    both = merge([large, one])
+    assert both.num_records == 2**53
+    assert both.counts.dtype == np.int64
+
+
+@pytest.mark.parametrize("sizes", [(3, 4), (3000, 4000), (2**31, 2**31, 5)])
+def test_all_ways_to_fold_agree(sizes):
+    rng = np.random.default_rng(1)
+    codes = [rng.choice(np.array([-1, 0, 2, size - 1]), 500) for size in sizes]
+    expected = Counter(zip(*(column.tolist() for column in codes), strict=True))
+    kept = representatives(codes, sizes)
+    table = np.stack(codes, axis=1)
+    assert np.array_equal(table[kept.first][kept.place], table)
+    assert (np.diff(kept.first) > 0).all()
+    assert len(kept.first) == len(expected)
