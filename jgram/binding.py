@@ -358,7 +358,14 @@ class _Files(NamedTuple):
         pattern, weights = stream.sample.pattern, stream.sample.weights
         held = {name: one[pattern] for name, one in encoded.codes.items()}
         found = [*label_findings(encoded), *more, *_missing(held, weights)]
-        found += [] if stream.drawn > 0.999999 else [_sampled(len(pattern), weights.sum())]
+        if stream.drawn <= 0.999999:
+            said = (
+                f"all {weights.sum():,.0f} records were paid and counted; a sample of "
+                f"{len(pattern):,} tells how they vary within quarters of sureness, whether errors "
+                "are shared and how far features are off"
+            )
+            advice = "copies of records are not looked for: take them out of the files first"
+            found.append(Finding("sample", "note", said, advice, len(pattern)))
         known = None if right is None else _gold_codes(right, encoded)[pattern]
         return Bound(
             held, classes, stream.observed, stream.sample.points, description, weights, None,
@@ -437,15 +444,6 @@ def _zipped(arrays: Sequence[np.ndarray]) -> bytes:
 def _unzipped(data: bytes) -> list[np.ndarray]:
     with np.load(io.BytesIO(data), allow_pickle=False) as found:
         return list(found.values())
-
-
-def _sampled(size: int, total: float) -> Finding:
-    said = (
-        f"all {total:,.0f} records were paid and counted; a sample of {size:,} tells how they vary "
-        "within quarters of sureness, whether errors are shared and how far features are off"
-    )
-    advice = "copies of records are not looked for: take them out of the files first"
-    return Finding("sample", "note", said, advice, size)
 
 
 class _Chosen(NamedTuple):

@@ -126,13 +126,9 @@ def encode_reports(
 
     Args:
         reports: Name to labels ``[n]``, each as in :func:`encode_labels`; or a data frame.
-        classes: The possible labels, in order.
-        num_classes: The number of classes of labels that already are 0-based ints.
-        missing: ``"raise"`` refuses missing labels, ``"drop"`` leaves out the records in which any
-            report is missing (``rows`` says which stayed), ``"keep"`` gives them the code -1.
-        abstain: The label that says "I do not answer", a class of its own, the last one.
+        classes: As in :class:`jgram.Intake`; so are ``num_classes``, ``abstain`` and ``merge``.
+        missing: The same; a missing label that is kept has the code -1.
         weights: Frequencies ``[n]``: how many records each one stands for.
-        merge: Labels that become others (:func:`merging`).
         identifiers: Whether every record may be a class of its own, as where classes are listed.
 
     Raises:
