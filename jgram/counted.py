@@ -46,11 +46,6 @@ class Counted:
         """The columns ``[distinct]``: objects, ``None`` where missing.
 
         Integers and bools without gaps are in their own type.
-
-        Example:
-            >>> found = count({"x": (("no", "yes"), [0, 1, 0])})
-            >>> found.table()["x"].tolist(), found.counts.tolist()
-            (['no', 'yes'], [2, 1])
         """
         columns = {}
         for (name, labels), codes in zip(self.labels.items(), self.codes.T, strict=True):
@@ -92,14 +87,7 @@ def count(
 
 
 def merge(parts: Sequence[Counted]) -> Counted:
-    """Distinct records of one part or more together, by label in order of appearance.
-
-    Example:
-        >>> one, two = count({"x": (("b",), [0, 0])}), count({"x": (("b", "a"), [0, 1])})
-        >>> both = merge([one, two])
-        >>> both.labels["x"], both.counts.tolist()
-        (('b', 'a'), [3, 1])
-    """
+    """Distinct records of one part or more together, by label in order of appearance."""
     columns = {}
     for j, name in enumerate(parts[0].labels):
         place: dict[tuple[bool, Any], int] = {}  # True is not 1, but 1.0 is

@@ -246,10 +246,6 @@ def read_table(data: Any, name: str) -> dict[Any, Column]:
 
     Anything else is one column or block called ``name``. Blocks that are not all numbers become
     columns of their own.
-
-    Example:
-        >>> list(read_table([[30, "f"], [41, "m"]], "y"))
-        ['y[0]', 'y[1]']
     """
     found: dict[Any, Column] = {}
     for label, part in named_columns(data, name).items():
@@ -392,10 +388,6 @@ def time_keys(given: Column) -> np.ndarray:
 
     Texts such as ``2009Q1`` or ``t007``, all of one length and with the same letters, are in the
     order of time as they stand; any others are refused.
-
-    Example:
-        >>> time_keys(column(["1.5.2009", "12.4.2009"], "day")).argsort()
-        array([1, 0])
     """
     given.plain.refuse_missing()
     if given.plain.kind in _MEASURED:  # also of declared categories

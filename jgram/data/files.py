@@ -182,13 +182,7 @@ def read_cells(source: str | Path, rows: Sequence[int] | None = None, **how: Any
 
 
 def column_names(source: str | Path, **how: Any) -> list[str]:
-    """The names of the columns, from the first records of the first file.
-
-    Example:
-        >>> from importlib.resources import files
-        >>> column_names(files("jgram.data") / "employment.csv")[:2]
-        ['month', 'first']
-    """
+    """The names of the columns, from the first records of the first file."""
     files, reading, _ = opened(source, Reading(**how))
     return list(next(batches(files[0], reading), {}))
 

@@ -207,12 +207,7 @@ def check_soft_labels(
 
 
 def look_alikes(names: Iterable[Any], what: str) -> Iterator[str]:
-    """Warnings of names that a reader takes for one another.
-
-    Example:
-        >>> list(look_alikes(["ann", "Ann "], "reports"))
-        ["reports 'ann' and 'Ann ' differ only in case or spaces"]
-    """
+    """Warnings of names that a reader takes for one another."""
     alike: dict[Any, str] = {}
     for name in names:
         first = alike.setdefault(_alike(name), name)

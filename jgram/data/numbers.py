@@ -105,12 +105,6 @@ def cut(column: Column) -> tuple[list[str], np.ndarray]:
 
     Raises:
         ValueError: More than 200 slices, or one alone.
-
-    Example:
-        >>> from jgram.data.columns import read
-        >>> names, codes = cut(read(list(range(40)), "age"))
-        >>> names, codes[::10].tolist()
-        (['0 to 9', '10 to 19', '20 to 29', '30 to 39'], [0, 1, 2, 3])
     """
     if column.is_block:
         raise ValueError(f"{column.name}: expected one column to slice by, got several")

@@ -312,13 +312,6 @@ def column_roles(columns: Mapping[str, Column], reports: Collection[str] = ()) -
     Reports are columns whose class names are alike, of several groups of such columns those of most
     classes; a mostly empty column of the same names has right labels; any other that says something
     is an observation. Some may be known to be ``reports``.
-
-    Example:
-        >>> ann, bob, age = [*"abab"], [*"bbaa"], [3.5, 4.0, 8.5, 9.0]
-        >>> from jgram.data.columns import read
-        >>> table = {n: read(x, n) for n, x in {"ann": ann, "bob": bob, "age": age}.items()}
-        >>> [(one.name, one.role) for one in column_roles(table)]
-        [('ann', 'report'), ('bob', 'report'), ('age', 'observation')]
     """
     classes = {name: names for name, one in columns.items() if (names := _classes(one))}
     gaps = {name: 1 - len(one.values) / max(len(one), 1) for name, one in columns.items()}

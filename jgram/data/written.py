@@ -58,10 +58,6 @@ class Dates(NamedTuple):
         """Distinct texts of a column as ``datetime64[us]``, in UTC where they name a time zone.
 
         ``row`` gives the row of the input that a text stands in, by its position.
-
-        Example:
-            >>> Dates("dmY").read(["1.5.2009", "-"], "day").astype("datetime64[D]")
-            array(['2009-05-01',        'NaT'], dtype='datetime64[D]')
         """
         dates = {text: _date(text, self.order) for text in _said(texts)}
         if other := next((text for text, date in dates.items() if date is None), None):
@@ -83,10 +79,6 @@ def find_dates(texts: Sequence[str], name: str) -> Dates | None:
 
     ``2009-05-01`` (``/`` too, without a day too), ``1.5.2009``, and ``5/1/2009`` where some text
     says which is the month, else they are refused; each with a time of day or none.
-
-    Example:
-        >>> find_dates(["1.5.2009", "12.4.2009"], "day")
-        Dates(order='dmY')
     """
     cells = _said(texts)
     if not any(map(_DATE.fullmatch, map(str.strip, cells[:10]))):
@@ -137,10 +129,6 @@ class Written(NamedTuple):
         """Distinct texts of a column as numbers, NaN where they are missing.
 
         Percent are left as they stand: ``12,5 %`` is 12.5. Otherwise as :meth:`Dates.read`.
-
-        Example:
-            >>> Written(",", ".", "", "").read(["(1.200)", "-"], "pay")
-            array([-1200.,    nan])
         """
         values = np.full(len(texts), np.nan)
         for i, text in enumerate(texts):
@@ -216,12 +204,7 @@ def find_written(texts: Sequence[str]) -> tuple[Written | None, str | None, str]
 
 
 def in_words(ways: Mapping[str, Dates | Written | None]) -> str:
-    """How columns were read as numbers, for the line about the observations.
-
-    Example:
-        >>> in_words({"pay": Written(",", ".", "€", "1.234,50 €"), "age": None})
-        "; read pay '1.234,50 €' as 1234.5"
-    """
+    """How columns were read as numbers, for the line about the observations."""
     shown = [
         f"{name} {way.example!r} as {way.read([way.example], name)[0]:.15g}"
         for name, way in ways.items()
