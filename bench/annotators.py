@@ -1,5 +1,6 @@
 """Annotators ranked beside crowd-kit's Dawid-Skene: times, and how well each does.
-``python -m bench.annotators``; with ``--large`` 10,000,000 answers of 10,000 annotators, once.
+``python -m bench.annotators``; with ``--large`` 10,000,000 answers of 10,000 annotators, once; with
+``--files`` 100,000,000 of 1,000 in 20 Parquet files, by the command line.
 
 The methods differ: ours fits three models and looks at every pair of annotators. At the large size
 the fit alone is timed too, iteration against iteration, with the peak memory of the process. The
@@ -8,9 +9,12 @@ neighbours, follow at the small size.
 """
 
 import resource
+import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -25,12 +29,13 @@ from jgram.issues import label_issues
 from jgram.kernels import RBF, RandomFeatures
 
 
-def crowd(
-    items: int = 20_000, annotators: int = 200, d: int = 10, each: int = 5
-) -> tuple[Answers, np.ndarray]:
+def columns(
+    items: int, annotators: int, d: int, each: int, seed: int = 0
+) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], np.ndarray]:
     """``each`` answers an item, by annotators of accuracy 0.4 to 0.95, and these accuracies."""
-    rng = np.random.default_rng(0)
-    truth, accuracy = rng.integers(0, d, items), rng.uniform(0.4, 0.95, annotators)
+    accuracy = np.random.default_rng(0).uniform(0.4, 0.95, annotators)
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, d, items)
     item = np.repeat(np.arange(items), each)
     first = np.repeat(rng.integers(0, annotators, items), each)  # distinct within an item
     step = np.repeat(rng.integers(1, annotators // each, items), each)
@@ -38,7 +43,15 @@ def crowd(
     right = rng.random(len(item)) < accuracy[annotator]
     wrong = (truth[item] + rng.integers(1, d, len(item))) % d
     label = np.where(right, truth[item], wrong)
-    return answers_from_columns(item, annotator, label), accuracy
+    return (item, annotator, label), accuracy
+
+
+def crowd(
+    items: int = 20_000, annotators: int = 200, d: int = 10, each: int = 5
+) -> tuple[Answers, np.ndarray]:
+    """The answers of :func:`columns`."""
+    found, accuracy = columns(items, annotators, d, each)
+    return answers_from_columns(*found), accuracy
 
 
 def dawid_skene(answers: Answers, iterations: int) -> np.ndarray:
@@ -122,6 +135,45 @@ def large() -> None:
     report("annotators_large", [], found)
 
 
+def files() -> None:
+    """``jgram annotators FOLDER`` of 100,000,000 answers: seconds, peak memory, how right."""
+    import pandas
+
+    with tempfile.TemporaryDirectory() as folder:
+        answers, out = Path(folder) / "answers", f"{folder}/annotators.csv"
+        answers.mkdir()
+        for k in range(20):
+            (item, annotator, label), accuracy = columns(1_000_000, 1_000, 3, 5, seed=k)
+            names = (item + k * 1_000_000).astype(str)
+            table = pandas.DataFrame({"item": names, "annotator": annotator, "label": label})
+            table.to_parquet(answers / f"part-{k:02d}.parquet", index=False)
+        start = time.perf_counter()
+        command = [
+            sys.executable,
+            "-m",
+            "jgram",
+            "annotators",
+            str(answers),
+            "--out",
+            out,
+            "--quiet",
+        ]
+        subprocess.run(command, check=True)
+        seconds = time.perf_counter() - start
+        ranking = pandas.read_csv(out)
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e6
+    order = spearmanr(ranking["log_score"], accuracy[ranking["annotator"]]).statistic
+    report(
+        "annotators_files",
+        [],
+        {
+            "seconds, 100,000,000 answers in 20 Parquet files": round(seconds, 1),
+            "peak gigabytes": round(peak, 2),
+            "Spearman with the true accuracy": round(order, 4),
+        },
+    )
+
+
 def mislabels(
     n: int = 20_000, dimension: int = 50, d: int = 10
 ) -> tuple[list[Row], dict[str, Any]]:
@@ -169,6 +221,8 @@ def mislabels(
 if __name__ == "__main__":
     if "--large" in sys.argv:
         large()
+    elif "--files" in sys.argv:
+        files()
     else:
         first, found = rankings(*crowd())
         second, searched = mislabels()

@@ -709,7 +709,7 @@ def summary(results: dict[str, Any]) -> tuple[list[tuple[str, str, str]], str]:
     def show(name: str) -> str:
         return "{value:.3f} [{low:.3f}, {high:.3f}]".format(**found[name])
 
-    numbers = [
+    numbers: list[tuple[str, str, str]] = [
         (
             "rank correlation with true accuracy, mean of 11 crowds",
             f"{found['agreement']['value']:.3f} (agreement), "
@@ -727,12 +727,22 @@ def summary(results: dict[str, Any]) -> tuple[list[tuple[str, str, str]], str]:
             f"{copies['found']:.0%}",
         ),
     ]
+    words = results["weak_supervision"]["words of texts"]
+    if "snorkel" in words:
+        numbers.append(
+            (
+                "functions that look for a word: Spearman with true precision; labels right",
+                f"{words['snorkel']:.3f}; {words['snorkel_labels']:.3f} (Snorkel), "
+                f"{words['majority']:.3f} (majority)",
+                f"{words['accuracy']:.3f}; {words['labels']:.3f}",
+            )
+        )
     models = results["panel_comparison"]["accuracy_less"]
     peers = ("agreement", "dawid_skene", "one_coin", "mace", "glad", "wawa")
     beside = results["with_observations"].values()
     shares = [one["ours_expected"] / max(one["ours"], 1e-9) for one in beside]
     made, real = shares[:1], shares[1:] or shares
-    words = (
+    said = (
         "**On people ahead of Dawid-Skene and level with plain agreement, the one-coin model, "
         "MACE, GLAD and Wawa; on language models far ahead of all six.** Every class weighs alike "
         "in our reading: where truths are skewed (ZenCrowd) agreement orders people better. It "
@@ -744,7 +754,7 @@ def summary(results: dict[str, Any]) -> tuple[list[tuple[str, str, str]], str]:
     )
     level = [less[name]["low"] < 0 < less[name]["high"] for name in peers if name != "dawid_skene"]
     ahead = [models[name]["low"] > 0 for name in peers]
-    return numbers, verdict(words, less["dawid_skene"]["low"] > 0, *level, *ahead)
+    return numbers, verdict(said, less["dawid_skene"]["low"] > 0, *level, *ahead)
 
 
 def plot(results: dict[str, Any], path: Any) -> None:
