@@ -764,10 +764,11 @@ def plot(results: dict[str, Any], path: Any) -> None:
     titles = {"accuracy": "true accuracy", "information": "true log |det|"}
     for axis, (target, title) in zip(axes[0], titles.items(), strict=False):
         found = results["comparison"][target]
-        for k, one in enumerate(found.values()):
+        for k, (name, one) in enumerate(found.items()):
+            colour = f"C{int(name not in OURS)}"
             axis.plot(one["crowds"], np.full(len(one["crowds"]), -k), ".", color="0.75", zorder=1)
-            axis.hlines(-k, one["low"], one["high"], color=f"C{int(k > 2)}", linewidth=2)
-            axis.plot(one["value"], -k, "o", color=f"C{int(k > 2)}")
+            axis.hlines(-k, one["low"], one["high"], color=colour, linewidth=2)
+            axis.plot(one["value"], -k, "o", color=colour)
         axis.set_yticks([-k for k in range(len(found))], [words[name] for name in found])
         finish(axis, "Spearman, mean over crowds", "", f"with {title}; dots are crowds")
     axis, crowds = axes[0, 2], results["coverage"]["crowds"]
