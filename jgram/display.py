@@ -271,10 +271,7 @@ def texts(table: Table, limit: int | None = None, *, detail: bool = False) -> "l
 
 
 def laid_out(
-    table: Table,
-    width: int | None = None,
-    limit: int = SHOWN,
-    spell: Callable[[str], str] = str,
+    table: Table, width: int | None = None, limit: int = SHOWN, spell: Callable[[str], str] = str
 ) -> str:
     """A table in a width: names are shortened, then columns go below, numbers are never cut.
 

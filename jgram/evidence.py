@@ -85,10 +85,7 @@ class Joined(NamedTuple):
 
 
 def by_others(
-    labels: Num[np.ndarray, "k n ..."],
-    num_classes: int,
-    weights: Any = None,
-    groups: Any = None,
+    labels: Num[np.ndarray, "k n ..."], num_classes: int, weights: Any = None, groups: Any = None
 ) -> tuple[Payoffs, Float[np.ndarray, "k n d"]]:
     """Every pair through the reports that are not judged, and what those say of each report.
 

@@ -65,8 +65,7 @@ def opened(browser, page):
 def cells(shown, table, column):
     """Texts of a column, of the rows that are shown."""
     return shown.eval_on_selector_all(
-        f"{table} tbody tr:not([hidden])",
-        f"rows => rows.map(row => row.cells[{column}].innerText)",
+        f"{table} tbody tr:not([hidden])", f"rows => rows.map(row => row.cells[{column}].innerText)"
     )
 
 
