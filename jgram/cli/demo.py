@@ -114,7 +114,7 @@ def _employment(seed: int) -> "Given":
     }
     taxes = {name: columns.pop(name) for name in observation}
     # Months follow each other: a year is judged as one block.
-    return Given(columns, taxes, "delta", {"block_length": 12}, source, {}, rows)
+    return Given(columns, taxes, "delta", {"block_length": 12}, source, rows)
 
 
 def _images(seed: int) -> "Given":
@@ -139,4 +139,4 @@ def _images(seed: int) -> "Given":
         "seed": seed,
         "notes": [f"SimCLR encoder after {provenance['epochs']} epochs without labels"],
     }
-    return Given(reports, embeddings, None, {}, source, {}, np.arange(len(labels)))
+    return Given(reports, embeddings, None, {}, source, np.arange(len(labels)))

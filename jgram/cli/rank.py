@@ -246,7 +246,7 @@ def _checked(path: Path, given: "Given") -> dict[str, Any]:
         raise ValueError(f"{path}: expected columns of two reports that differ, got {between}")
     place = {int(row) + FIRST_ROW: i for i, row in enumerate(given.rows)}
     right: list[Any] = [None] * len(given.rows)
-    names = {str(x): x for name in between for x in given.columns[name].values.tolist()}
+    names = {str(x): x for name in between for x in given.reports[name].values.tolist()}
     for row, text in answers.items():
         label = text if text in names else unspelled(text)
         if row not in place or label not in names:

@@ -47,7 +47,6 @@ class Given(NamedTuple):
     kernel: Any
     options: dict[str, Any]
     source: dict[str, Any]
-    columns: dict[str, Any]
     rows: np.ndarray
 
 
@@ -130,7 +129,7 @@ def read_for_judging(
         how: Any = {"map": held.enter_context(_mapped(asked)), "checkpoint": asked.checkpoint}
         how |= {"gold": gold, "reading": reading_of(asked, None, asked), "progress": progress}
         bound = bind_files(asked.file, reports, asked.columns, intake, **how)
-        return Given(bound, None, None, {"confidence": asked.confidence}, about, {}, _NO_ROWS)
+        return Given(bound, None, None, {"confidence": asked.confidence}, about, _NO_ROWS)
     others = [name for name in (asked.weight, asked.group, gold, *by) if name]
     whole = "--gold" if gold else whole or (None if asked.columns else "no --observation")
     columns, rows, notes, _, counted, _ = read_records(
@@ -155,7 +154,7 @@ def read_for_judging(
     }
     kernel = kernel_of(asked.kernel, asked.bandwidth) if counted is None else "delta"
     observations = {name: columns[name] for name in asked.columns} or None
-    return Given(labels, observations, kernel, options, {**about, "notes": notes}, columns, rows)
+    return Given(labels, observations, kernel, options, {**about, "notes": notes}, rows)
 
 
 def _intake(asked: Asked, labels: Any) -> dict[str, Any]:
