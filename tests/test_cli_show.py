@@ -10,16 +10,7 @@ import pytest
 from rich.cells import cell_len
 
 from jgram import ranking
-from jgram.cli import main
-from jgram.cli.outputs import (
-    PAGES,
-    TABLES,
-    check_outputs,
-    unfinished,
-    unspelled,
-    whole_file,
-    write_records,
-)
+from jgram.cli import main, outputs
 from jgram.cli.process import end
 from jgram.cli.show import say, say_error, say_json, say_note, say_view
 from jgram.display import Field, Line, Table, laid_out
@@ -116,9 +107,9 @@ def test_a_file_is_there_whole_or_as_it_was(tmp_path):
     path.chmod(0o640)
 
     def fail():
-        with whole_file(path) as beside:
+        with outputs.whole_file(path) as beside:
             beside.write_text("half of")
-            assert unfinished == {beside}
+            assert outputs.unfinished == {beside}
             assert beside.suffix == ".csv"
             raise OSError(28, "No space left on device")
 
@@ -128,18 +119,18 @@ def test_a_file_is_there_whole_or_as_it_was(tmp_path):
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
     before = path.stat().st_ino
-    write_records(path, "", [{"row": 3, "label": "é"}])
+    outputs.write_records(path, "", [{"row": 3, "label": "é"}])
     assert path.stat().st_ino != before  # renamed over, not written into
     assert path.read_text(encoding="utf-8") == "row,label\n3,é\n"
     assert path.stat().st_mode & 0o777 == 0o640
     assert list(tmp_path.iterdir()) == [path]
-    assert not unfinished
+    assert not outputs.unfinished
 
 
 def test_a_folder_that_cannot_be_written_to_is_refused_before_any_work(tmp_path, monkeypatch):
     monkeypatch.setattr("os.access", lambda *_: False)
     with pytest.raises(PermissionError):
-        check_outputs({"--out": (tmp_path / "out.csv", (".csv",))}, [])
+        outputs.check_outputs({"--out": (tmp_path / "out.csv", (".csv",))}, [])
 
 
 def test_what_random_features_add_stands_beside_the_interval():
@@ -207,33 +198,34 @@ def test_an_output_loses_no_other_file(place, capsys, arguments, words):
 
 def test_a_new_table_and_an_empty_sheet_are_written(place):
     (place / "empty.csv").write_text("row,right\n3,\n4,\n")
+    data, many = place / "data.csv", place / "many"
     for name in ("empty.csv", "new.csv", "more.json"):
-        check_outputs({"--out": (place / name, TABLES)}, [place / "data.csv", None, place / "many"])
-    check_outputs({"--html": (place / "many" / "page.html", PAGES)}, [place / "many"])
+        outputs.check_outputs({"--out": (place / name, outputs.TABLES)}, [data, None, many])
+    outputs.check_outputs({"--html": (many / "page.html", outputs.PAGES)}, [many])
 
 
 def test_a_link_stays_a_link_and_a_planted_one_is_not_followed(place, monkeypatch):
     link = place / "link.json"
     link.symlink_to(place / "many" / "file.json")
-    write_records(link, "{}", [])
+    outputs.write_records(link, "{}", [])
     assert link.is_symlink()
     assert (place / "many" / "file.json").read_text() == "{}\n"
     victim = place / "victim.txt"
     victim.write_text("mine")
     monkeypatch.setattr("jgram.cli.outputs.token_hex", lambda _: "known")
     (place / ".out-known.csv").symlink_to(victim)
-    with pytest.raises(FileExistsError), whole_file(place / "out.csv") as beside:
+    with pytest.raises(FileExistsError), outputs.whole_file(place / "out.csv") as beside:
         beside.write_text("theirs")
     assert victim.read_text() == "mine"
 
 
 def test_a_spreadsheet_runs_no_cell_and_reads_numbers(tmp_path):
     cells = ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(1)", "\t=1", "-1", "+1.5e-3", -2.5, "a=b"]
-    write_records(tmp_path / "out.csv", "", [{"=head": cell, "row": 1} for cell in cells])
+    outputs.write_records(tmp_path / "out.csv", "", [{"=head": cell, "row": 1} for cell in cells])
     with (tmp_path / "out.csv").open(newline="") as file:
         (head, _), *rows = csv.reader(file)
     assert head == "'=head"
     assert [cell[:1] == "'" for cell, _ in rows] == [True] * 5 + [False] * 4
-    assert [unspelled(cell) for cell, _ in rows] == list(map(str, cells))
-    assert unspelled("'=1") == "=1"
-    assert unspelled("'tis") == "'tis"
+    assert [outputs.unspelled(cell) for cell, _ in rows] == list(map(str, cells))
+    assert outputs.unspelled("'=1") == "=1"
+    assert outputs.unspelled("'tis") == "'tis"

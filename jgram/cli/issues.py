@@ -259,10 +259,8 @@ def _read_checks(
     place = {int(row): i for i, row in enumerate(rows) if cells[i] is not None}
     names = classes if classes is not None else np.unique(column(labels, "labels").values).tolist()
     by_text = {str(name): name for name in names}
-    listed = {}
-    if "label" in given:
-        said = map(str, np.array(given["label"], object))
-        listed = dict(zip(numbers, said, strict=True))
+    said = np.array(given["label"], object) if "label" in given else ()
+    listed = dict(zip(numbers, map(str, said), strict=False))
     others = set(listed.values()) - set(by_text)
     answers = {row: text if text in by_text else unspelled(text) for row, text in answers.items()}
     if names and isinstance(names[0], float):
