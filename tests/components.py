@@ -105,3 +105,11 @@ KERNELS = {
         lambda a, b: float(np.exp(-np.linalg.norm(np.asarray(a, float) - b))),
     ),
 }
+
+
+def double(name):
+    """A kernel and its observations in float64."""
+    kernel, y, _ = KERNELS[name]
+    if name == "random_features":
+        kernel = jax.tree.map(lambda leaf: jnp.asarray(leaf, float), kernel)
+    return kernel, y.astype(float) if y.dtype == np.float32 else y

@@ -13,19 +13,12 @@ import pytest
 
 import jgram
 from jgram.attack import ascend_policy, ascend_reports, flip_greedily, perturb_observations
-from tests.components import KERNELS, NUMBERS, OUTCOMES, X_HAT, D, N
+from tests.components import KERNELS, NUMBERS, OUTCOMES, X_HAT, D, N, double
 from tests.refusals import refused
 
 pytestmark = pytest.mark.thorough
 
 KEY = jax.random.key(0)
-
-
-def double(name):
-    kernel, y, _ = KERNELS[name]
-    if name == "random_features":
-        kernel = jax.tree.map(lambda leaf: jnp.asarray(leaf, float), kernel)
-    return kernel, y.astype(float) if y.dtype == np.float32 else y
 
 
 def kernel_matrix(name):

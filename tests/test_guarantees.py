@@ -37,6 +37,7 @@ from jgram.paper.orderings import (
     reported_given_true,
 )
 from tests.refusals import refused
+from tests.test_orderings import random_semimetric
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -50,11 +51,6 @@ def random_misreport(rng, d, noise):
     true = rng.dirichlet(4 * np.ones(d))
     rows = (1 - noise) * np.eye(d) + noise * rng.dirichlet(np.ones(d), d)
     return true[:, None] * rows
-
-
-def random_semimetric(rng, d):
-    upper = np.triu(rng.uniform(0.5, 3.0, (d, d)), 1)
-    return upper + upper.T
 
 
 def observed_tables(rng, experiment, counts, trials):

@@ -7,16 +7,9 @@ import pytest
 
 import jgram
 from jgram.influences import contributions
-from tests.components import KERNELS, X_HAT, D, N
+from tests.components import KERNELS, X_HAT, D, N, double
 
 kernels = pytest.mark.parametrize("name", KERNELS)
-
-
-def double(name):
-    kernel, y, _ = KERNELS[name]
-    if name == "random_features":
-        kernel = jax.tree.map(lambda leaf: jnp.asarray(leaf, float), kernel)
-    return kernel, y.astype(float) if y.dtype == np.float32 else y
 
 
 @pytest.mark.thorough
