@@ -20,7 +20,7 @@ import numpy as np
 
 from jgram.arrays import Array, ArrayLike, Float, Key, Shaped, float64
 from jgram.comparisons import normal_quantile, student_quantile
-from jgram.contrasts import Products, pairs_of, payoffs_of_pairs, report_matrices
+from jgram.contrasts import Products, by_report, pairs_of, payoffs_of_pairs, report_matrices
 from jgram.determinant import eliminate_sums
 from jgram.kernels import FEATURE_BLOCKS, RandomFeatures
 from jgram.observed import Codes, Mapped, Observed, Pairs, feature_spreads
@@ -185,11 +185,9 @@ def _pair_means(
     z: Array, w: Array, squares: Array, product: Array, spread: Array, place: Any, pairs: Array
 ) -> Array:
     """Mean payoffs ``[pairs, 2]`` from the columns of ``product`` of one block."""
-    k, n, d = z.shape
-    width = 1 + k * d
+    width = 1 + z.shape[0] * z.shape[2]
     mine = jax.lax.dynamic_slice_in_dim(product, place * width, width, axis=1)
-    labelled = jnp.moveaxis(mine[:, 1:].reshape(n, k, d), 1, 0)
-    found = Products(z, w, squares, spread, labelled, None, None)
+    found = Products(z, w, squares, spread, by_report(mine[:, 1:], z), None, None)
     return payoffs_of_pairs(found, pairs).means
 
 

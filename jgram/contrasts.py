@@ -233,7 +233,7 @@ def _products(observed, z, weights, groups) -> Products:
         groups = np.unique(np.asarray(groups), return_inverse=True)[1]
         if groups.max() == 0:
             raise ValueError("expected at least two groups, got all records in one; leave it out")
-        inside = _split(_within(observed, columns, groups), z)
+        inside = by_report(_within(observed, columns, groups), z)
         groups = jnp.asarray(groups)
     return Products(z, weights, squares, spread, product, groups, inside)
 
@@ -242,12 +242,12 @@ def _products(observed, z, weights, groups) -> Products:
 def _kernel_pass(observed, z, weights):
     columns = weights[:, None] * jnp.moveaxis(z, 0, 1).reshape(z.shape[1], -1)
     found = observed.kernel_pass(columns, weights)
-    return columns, observed.squares, found.spread, _split(found.product, z)
+    return columns, observed.squares, found.spread, by_report(found.product, z)
 
 
 @jax.jit
-def _split(product, z):
-    """What a kernel pass found for each of the reports."""
+def by_report(product, z):
+    """What a kernel pass found for each of the reports, ``[n, k d]`` as ``[k, n, d]``."""
     k, n, d = z.shape
     return jnp.moveaxis(product.reshape(n, k, d), 1, 0)
 
@@ -618,11 +618,7 @@ def _covariance(values, means, weights, groups):
 
 
 def noise_tests(
-    observed: Observed,
-    reports: Shaped[ArrayLike, "k n ..."],
-    *,
-    num_classes: int | None = None,
-    weights: Shaped[ArrayLike, " n"] | None = None,
+    observed: Observed, reports: Shaped[ArrayLike, "k n ..."], **how: Any
 ) -> Float[Array, " k"]:
     """P-values of "this report has nothing to do with the observations", one a report.
 
@@ -632,13 +628,13 @@ def noise_tests(
     ``sum_ij (H K H)_ij z_i . z_j / q`` (a chi-squared statistic under the delta kernel: gamma),
     which does not need the others. The p-value is twice the smaller one.
 
-    Takes the arguments of :func:`products`; 1 for constant reports and fewer than five records.
+    ``how`` is that of :func:`products`; 1 for constant reports and fewer than five records.
 
     Reference:
         Kazi-Aoual, Hitier, Sabatier and Lebreton, *Refined approximations to permutation tests for
         multivariate inference*, 1995, for the moments.
     """
-    return noise_tests_of(products(observed, reports, num_classes=num_classes, weights=weights))
+    return noise_tests_of(products(observed, reports, **how))
 
 
 @jax.jit

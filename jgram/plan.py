@@ -148,17 +148,15 @@ class Plan(Shown):
 
     def plot(self) -> Figure:
         """Records for every pair: a matplotlib figure."""
+        ends = [(pair.records_low, pair.records_high) for pair in self.pairs]
         return intervals_figure(
             [f"{pair.better} and {pair.worse}" for pair in self.pairs],
             [pair.records for pair in self.pairs],
-            [None
-                if pair.records_high is None
-                else (float(pair.records_low or 0), float(pair.records_high))
-             for pair in self.pairs],
+            [None if high is None else (float(low or 0), float(high)) for low, high in ends],
             title=f"Records that tell the order with a probability of {self.power:.0%}",
             absent="no order in the pilot",
             ends=(float(self.pilot_records),),
-        )  # fmt: skip
+        )
 
 
 def plan(

@@ -113,7 +113,6 @@ def sweep(
         transitions: Row-stochastic ``[..., d, d]``, for instance ``[policies, levels, d, d]``.
         scores: Functions of a contingency table ``[m, d]``, by name. Pass the same function
             objects again and nothing is recompiled.
-        trials: Trials of every cell.
         memory: Bytes that a chunk's samples may take, on each device: 4 MiB on a CPU unless given,
             which stay in its cache and whose draws end with those of few cells; else 256 MiB.
         progress: What to call a progress bar (needs rich); none unless given.
