@@ -61,8 +61,9 @@ def test_streams_say_what_memory_says(gaps):
             same(getattr(one.alone, field), getattr(alone, field))
         np.testing.assert_allclose(one.noise_p_values, noise, rtol=1e-9)
         for said, score in zip(one.published, exact.values(), strict=True):
-            jax.tree.map(same, said.line, score.line)
-            for field in ("standard_error", "contributions"):
+            for field in ("lengths", "inverse"):
+                same(getattr(said.line, field), getattr(score.line, field))
+            for field in ("log_score", "standard_error", "contributions"):
                 same(getattr(said, field), getattr(score, field))
             assert said.bias == (score.bias and pytest.approx(score.bias, rel=1e-9))
 
