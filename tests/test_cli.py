@@ -312,6 +312,18 @@ def test_abstentions_and_repeats_of_annotators(jgram):
     assert jgram("annotators twofold.csv --abstain skip --repeats last").exit_code in (0, 3)
 
 
+def test_answers_that_lack_a_value_are_counted(jgram, folder):
+    rows = rows_of(folder / "answers.csv")
+    rows[3]["label"] = rows[7]["who"] = ""
+    columns = {name: [row[name] for row in rows] for name in rows[0]}
+    write_table(folder / "lacking.csv", columns)
+    found = jgram("annotators lacking.csv --annotator who")
+    assert f"left out: 2 of {len(rows)} rows, which lack a value" in found.stderr
+    refused = jgram("annotators lacking.csv --annotator who --missing raise")
+    assert "1 of" in refused.stderr
+    assert "missing" in refused.stderr
+
+
 def test_annotators_alike_exit_3(jgram):
     result = jgram("annotators matrix.npz --answers alike --json")
     assert result.exit_code == 3

@@ -291,6 +291,8 @@ def _options(source: Input, given: Columns, label: Any) -> dict[str, Any]:
 
 def _answers(source: Input, given: Columns) -> "Answers":
     """The answers of the file, from its columns or its matrix."""
+    import numpy as np
+
     from jgram.annotators import (
         answers_from_columns,
         answers_from_label_studio,
@@ -315,6 +317,9 @@ def _answers(source: Input, given: Columns) -> "Answers":
         columns, total = draw_answers(source.file, names, reading_of(source, names))
         options = _options(source, given, columns[given.label])
         found = answers_from_columns(*(columns[name] for name in names), **options)
+        whole = np.all([columns[name].present for name in names], axis=0)
+        if lacking := int((~whole).sum()):
+            say_note(f"left out: {lacking} of {len(whole)} rows, which lack a value")
         return replace(found, answered=total)
     if source.file.suffix.lower() != ".npz":
         return _wide(source, given)
