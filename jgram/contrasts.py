@@ -618,7 +618,11 @@ def _covariance(values, means, weights, groups):
 
 
 def noise_tests(
-    observed: Observed, reports: Shaped[ArrayLike, "k n ..."], **how: Any
+    observed: Observed,
+    reports: Shaped[ArrayLike, "k n ..."],
+    *,
+    num_classes: int | None = None,
+    weights: Shaped[ArrayLike, " n"] | None = None,
 ) -> Float[Array, " k"]:
     """P-values of "this report has nothing to do with the observations", one a report.
 
@@ -628,13 +632,20 @@ def noise_tests(
     ``sum_ij (H K H)_ij z_i . z_j / q`` (a chi-squared statistic under the delta kernel: gamma),
     which does not need the others. The p-value is twice the smaller one.
 
-    ``how`` is that of :func:`products`; 1 for constant reports and fewer than five records.
+    Args:
+        observed: Observations and kernel.
+        reports: ``k`` reports, as in :func:`payoffs`; missing labels are allowed.
+        num_classes: ``d``.
+        weights: Frequencies ``[n]``.
+
+    Returns:
+        ``[k]``; 1 for constant reports and fewer than five records.
 
     Reference:
         Kazi-Aoual, Hitier, Sabatier and Lebreton, *Refined approximations to permutation tests for
         multivariate inference*, 1995, for the moments.
     """
-    return noise_tests_of(products(observed, reports, **how))
+    return noise_tests_of(products(observed, reports, num_classes=num_classes, weights=weights))
 
 
 @jax.jit
