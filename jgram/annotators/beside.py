@@ -35,7 +35,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq, minimize
 from scipy.special import logsumexp, softmax
 
 from jgram.annotators.answers import Answers
@@ -155,6 +154,8 @@ def _heard(answers: Answers, given: Any, options: dict[str, Any]) -> dict[str, A
 
 def _no_surer(q: np.ndarray, alone: np.ndarray) -> float:
     """The power, 1 at most, under which the answers' consensus is as likely as by answers alone."""
+    from scipy.optimize import brentq  # a tenth of a second, rarely needed
+
     logs, best = np.log(np.maximum(q, 1e-30)), alone.argmax(axis=1)
 
     def beyond(t: float) -> float:
@@ -228,6 +229,8 @@ def by_item(column: Column, item: Sequence[int], items: Sequence[Any]) -> Column
 
 def _recalibrated(parts: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Powers of both parts ``[2, n, d]`` and a shift of each class, the likeliest by gold."""
+    from scipy.optimize import minimize
+
     d = parts.shape[2]
     if len(right) < ENOUGH:
         return np.ones(2), np.zeros(d)
