@@ -19,6 +19,7 @@ from jgram.arrays import (
     Num,
     Shaped,
     check_lengths,
+    extended,
     infer_num_classes,
     refuse_unbounded,
 )
@@ -210,7 +211,7 @@ def sharded_gram_state(
     records = (x_hat, y, jnp.ones(len(x_hat), jnp.int32) if weights is None else weights)
     missing = -len(x_hat) % mesh.size
     split = PartitionSpec(mesh.axis_names)
-    filled = [jnp.pad(part, [(0, missing)] + [(0, 0)] * (part.ndim - 1)) for part in records]
+    filled = [extended(part, missing) for part in records]
     shards = jax.device_put(filled, NamedSharding(mesh, split))
 
     def local(x_hat: Any, y: Any, weights: Any) -> GramState:

@@ -158,12 +158,9 @@ def _keeps(key: Any, pairs: Payoffs, k: int, best: Any, groups: Any, confidence:
     covariance = jnp.where(turned[:, None, None], covariance[:, ::-1, ::-1], covariance)
     found = retention(means, covariance, student_quantile(quantile, degrees[row]))
     itself = (others == best) & jnp.any(found.estimable & (others != best))
-    return Retention(
-        jnp.where(itself, 1.0, jnp.where(others == best, 0.0, found.ratio)),
-        jnp.where(itself, 1.0, jnp.where(others == best, 0.0, found.lower)),
-        jnp.where(itself, 1.0, jnp.where(others == best, jnp.inf, found.upper)),
-        jnp.where(others == best, itself, found.estimable),
-    )
+    one = jnp.where(itself, 1.0, 0.0)
+    own = Retention(one, one, jnp.where(itself, 1.0, jnp.inf), itself)
+    return jax.tree.map(partial(jnp.where, others == best), own, found)
 
 
 def _values(pairs: Payoffs, k: int, groups: Any):

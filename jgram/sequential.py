@@ -130,9 +130,8 @@ def update(
     padding = parts * BATCH - n
     with float64():
         labels = jnp.asarray(np.pad(labels, [(0, 0), (0, padding)], constant_values=-1))
-        both = jnp.stack([labels[i] for i in pairs_of(k)])
         seen = jnp.pad(jnp.asarray(features, float), [(0, padding), (0, 0)])
-        return _advance(state, both, seen)
+        return _advance(state, labels[pairs_of(k)], seen)
 
 
 @jax.jit

@@ -319,7 +319,6 @@ def test_embed_path_takes_a_folder_in_the_order_of_its_names(run, images, tmp_pa
     assert training.embed_path(tmp_path, run[1], resize=True)[0].shape == (3, 3)
 
 
-@pytest.mark.thorough
 def test_training_on_a_folder_says_what_it_costs_and_goes_on(images, tmp_path, monkeypatch):
     monkeypatch.setattr(training, "RESNET18", TINY)
     monkeypatch.setattr(training, "train", partial(training.train, architecture=TINY))

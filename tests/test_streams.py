@@ -37,7 +37,6 @@ def streamed(kernel, reports, y, weights, drawn=None):
     return Stream.of(kernel, labels, CLASSES, sample, lambda work: [work([b]) for b in batches])
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("gaps", [False, True])
 def test_streams_say_what_memory_says(gaps):
     reports, y = records(gaps)
@@ -72,7 +71,6 @@ def same(found, exact):
     np.testing.assert_allclose(found, exact, rtol=1e-9, atol=1e-10)
 
 
-@pytest.mark.thorough
 def test_a_sample_has_the_moments_of_all_records():
     reports, y = records()
     drawn = np.union1d(np.arange(0, N, 2), np.unique(reports, axis=1, return_index=True)[1])
