@@ -19,13 +19,8 @@ EXPERIMENT = simulate.random_experiment(jax.random.key(7), D)
 def most_similar(x):
     """The label, other than x, whose observation distribution has the largest cosine."""
     columns = np.asarray(EXPERIMENT, float).T
-    cosines = [
-        columns[x] @ columns[j] / np.linalg.norm(columns[x]) / np.linalg.norm(columns[j])
-        if j != x
-        else -1.0
-        for j in range(D)
-    ]
-    return int(np.argmax(cosines))
+    cosines = columns @ columns[x] / np.linalg.norm(columns, axis=1)
+    return int(np.argmax(np.where(np.arange(D) == x, -1.0, cosines)))
 
 
 def said(rng, x, n):
@@ -69,19 +64,10 @@ def test_policy_is_what_the_text_says(name):
 )
 def test_mixed_rows_have_the_dirichlet_mean_and_spread(weights):
     w = dict(off=0.2, diagonal=6.0, local=1.0, up=0.4, growth=0.5, default=0.6) | dict(weights)
-    alpha = np.array(
-        [
-            [
-                w["off"]
-                + w["diagonal"] * (i == j)
-                + w["local"] * np.exp(-min(abs(i - j), D - abs(i - j)))
-                + w["up"] * np.exp(w["growth"] * (j - i))
-                + w["default"] * (j == 0)
-                for j in range(D)
-            ]
-            for i in range(D)
-        ]
-    )
+    i, j = np.indices((D, D))
+    alpha = w["off"] + w["diagonal"] * (i == j) + w["default"] * (j == 0)
+    alpha += w["local"] * np.exp(-np.minimum(abs(i - j), D - abs(i - j)))
+    alpha += w["up"] * np.exp(w["growth"] * (j - i))
     keys = jax.random.split(jax.random.key(0), 4000)
     draws = np.asarray(jax.vmap(lambda key: policies.mixed(key, D, **weights))(keys), float)
     total = alpha.sum(axis=1, keepdims=True)
