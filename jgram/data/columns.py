@@ -225,8 +225,7 @@ def read(data: Any, name: str) -> Column:
     declared = _declared(data)
     if texts := _texts(values, mask, name, declared):
         return texts
-    present = _not_missing(values)
-    present = present if mask is None else present & mask
+    present = _not_missing(values) & (True if mask is None else mask)
     if values.ndim > 1:
         found = Column(name, _narrow_block(values, present, name), present)
     else:
@@ -502,10 +501,10 @@ def _of_foreign(found: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
 def _declared(data: Any) -> tuple[Any, ...]:
     """The classes that the column's type names, reported or not."""
     dtype = getattr(data, "dtype", None)
-    categories = getattr(dtype, "categories", None)
-    if categories is None or type(dtype).__name__ == "Categorical":
+    found = getattr(dtype, "categories", None)
+    if found is None or type(dtype).__name__ == "Categorical":
         return ()  # polars: a pool that other columns share
-    return tuple(categories.to_list() if hasattr(categories, "to_list") else categories)
+    return tuple(found.to_list() if hasattr(found, "to_list") else found)
 
 
 # Values -------------------------------------------------------------------------------------
@@ -647,18 +646,15 @@ def narrow(values: np.ndarray, name: str) -> np.ndarray:
     if values.dtype.kind != "O" or values.size == 0:
         return values
     types = set(map(type, values.flat))
-    kinds = {_kind_of_type(kind) for kind in types}
-    if len(kinds) > 1:
+    kind, *others = {_kind_of_type(kind) for kind in types}
+    if others:
         refuse_mixed(values, name)
-    if kinds == {"bool"}:
-        return values.astype(bool)
-    if kinds != {"number"}:
-        return values
+    if kind != "number":
+        return values.astype(bool) if kind == "bool" else values
     if not all(issubclass(kind, numbers.Integral) for kind in types):
         integers = (int(x) for x in values.flat if isinstance(x, numbers.Integral))
-        if max(map(abs, integers), default=0) <= EXACT:
-            return values.astype(float)
-        if not all(math.isfinite(x) and x == int(x) for x in values.flat):
+        exact = max(map(abs, integers), default=0) <= EXACT
+        if exact or not all(math.isfinite(x) and x == int(x) for x in values.flat):
             return values.astype(float)
         values = np.array([int(x) for x in values.flat], object).reshape(values.shape)
     try:

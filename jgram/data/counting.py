@@ -426,7 +426,7 @@ def _labelled(raw: Counted, reading: Reading, source: Any, *, text: bool) -> Cou
         columns[name] = read.factors[0], place[own]
         places[name] = dict(zip(kept, place[used].tolist(), strict=True))
     found = count(columns, raw.counts)
-    whole = (found.codes >= 0).all(axis=1) if reading.drop else np.ones(len(found.counts), bool)
+    whole = (found.codes >= 0).all(axis=1) | (not reading.drop)
     if not whole.any():
         raise ValueError(
             f"every one of the {raw.num_records} records lacks a value in {', '.join(columns)}"

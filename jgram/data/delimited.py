@@ -265,14 +265,10 @@ def _several_records(cells: list[str], separator: str, others: Sequence[list[str
             head = "\n".join(lines[:i])
             ends = [0] * (i == 1) + [mark.end() for mark in re.finditer('"', head)]
             if any(j + 1 + head.count(separator, end) == width for end in ends):
-                words = [
-                    c
-                    for c in range(width)
-                    if not all(_is_number(row[c]) for row in rows if len(row) == width)
-                ]
-                if len(others) < 10 or all(
-                    any(not _is_number(other[c]) for other in others) for c in words
-                ):
+                whole = [row for row in rows if len(row) == width]
+                words = [c for c in range(width) if not all(_is_number(row[c]) for row in whole)]
+                mixed = (any(not _is_number(other[c]) for other in others) for c in words)
+                if len(others) < 10 or all(mixed):
                     return True
     return False
 

@@ -43,6 +43,7 @@ _FORMATS = {
     "lines of JSON": (".jsonl", ".ndjson"),
 }
 _SIGNS = {b"PAR1": ".parquet", b"PK\x03\x04": ".npz", b"ARRO": ".feather"}
+_KINDS = {suffix: kind for kind, suffixes in _FORMATS.items() for suffix in suffixes}
 _TEXT, _PARQUET, _ARROW, _NPZ, _EXCEL, _LINES = _FORMATS
 _RECORDS = 1 << 18  # of a batch of Parquet
 _CODED = ("string", "large_string", "binary", "large_binary")  # types that Parquet codes
@@ -205,25 +206,24 @@ def list_files(source: str | Path) -> list[Path]:
         >>> [path.name for path in list_files(str(files("jgram.data") / "*.csv"))]
         ['employment.csv']
     """
-    path, known = Path(source), [suffix for kind in _FORMATS.values() for suffix in kind]
+    path, what = Path(source), "files that match"
     if path.is_dir():
+        what = f"{', '.join(_KINDS)} files in the folder"
         found = [
             each
             for each in sorted(path.rglob("*"))
-            if each.is_file() and _suffix(each) in known
+            if each.is_file() and _suffix(each) in _KINDS
             and not any(part[0] in "._" for part in each.relative_to(path).parts)
         ]  # fmt: skip
-        if not found:
-            raise ValueError(f"{path}: expected {', '.join(known)} files in the folder, got none")
     elif path.exists():
         found = [path]
     elif set("*?[") & set(str(source)):
         found = sorted(map(Path, glob.glob(str(source), recursive=True)))
         found = [each for each in found if each.is_file()]
-        if not found:
-            raise ValueError(f"{source}: expected files that match, got none")
     else:
         raise FileNotFoundError(2, "No such file or directory", str(source))
+    if not found:
+        raise ValueError(f"{source}: expected {what}, got none")
     kinds = {_kind(each): each for each in reversed(found)}
     if len(kinds) > 1:
         first, second, *_ = sorted(kinds.values())
@@ -369,13 +369,12 @@ def _suffix(path: Any) -> str:
 
 
 def _kind(path: Any) -> str:
-    kinds = [kind for kind, suffixes in _FORMATS.items() if _suffix(path) in suffixes]
-    if not kinds:
+    if (kind := _KINDS.get(_suffix(path))) is None:
         raise ValueError(
             f"{path}: expected a .csv, .tsv, .txt, .xlsx, .jsonl, .feather, .parquet or .npz file, "
             "or one of them with .gz"
         )
-    return kinds[0]
+    return kind
 
 
 def _seekable(path: Any) -> Any:
