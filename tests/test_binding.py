@@ -12,6 +12,7 @@ from jgram.kernels import RBF, Delta, MultiscaleRBF
 from jgram.observed import Codes, Features, Pairs
 from jgram.report import compare, rank_reports
 from jgram.table_kernel import TableKernel
+from tests.refusals import refused
 
 N, D = 120, 3
 ROWS = np.arange(N)
@@ -67,8 +68,9 @@ def test_every_table_gets_the_kernel_that_fits_it(y, kind, kernel, description):
 
 def test_texts_that_hardly_repeat_are_no_categories():
     texts = [f"word {row}" for row in np.maximum(ROWS, 5)]
-    with pytest.raises(ValueError, match="y hardly repeats a value, 115 different ones in 120"):
-        bind_observations(texts)
+    assert "y hardly repeats a value, 115 different ones in 120" in refused(
+        bind_observations, texts
+    )
     assert bind_observations(texts, "delta")[0].size == N
     _, points, _, (warning, *_) = bind_observations({"note": texts, "level": LEVEL})
     assert points.shape == (N, 1)
@@ -119,8 +121,7 @@ def test_kinds_and_scale_prepare_the_table():
     assert standard.std() == pytest.approx(1)
     np.testing.assert_allclose(none[:, 0] - none[0, 0], np.exp(LEVEL) - np.exp(LEVEL[0]))
     for options in ({"kinds": {"y": "category"}}, {"scale": "none"}):
-        with pytest.raises(ValueError, match="without kernel="):
-            bind_observations(LEVEL, "rbf", **options)
+        assert "without kernel=" in refused(bind_observations, LEVEL, "rbf", **options)
 
 
 # Labels -------------------------------------------------------------------------------------
@@ -134,8 +135,8 @@ def test_missing_labels_are_kept_for_the_pairs_that_have_them():
     dropped = bound({"a": gaps, "b": FLIPPED}, missing="drop")
     np.testing.assert_array_equal(dropped.rows, ROWS[ROWS % 4 != 0])
     assert dropped.observed.size == 90
-    with pytest.raises(ValueError, match="30 of 120 labels missing"):
-        bound({"a": gaps, "b": FLIPPED}, missing="raise")
+    lacking = refused(bound, {"a": gaps, "b": FLIPPED}, missing="raise")
+    assert "30 of 120 labels missing" in lacking
 
 
 def test_what_else_reports_may_be():
@@ -143,11 +144,9 @@ def test_what_else_reports_may_be():
     result = bound({"a": labels, "b": FLIPPED}, abstain=-1)
     assert result.classes == (0, 1, 2, -1)
     np.testing.assert_array_equal(result.reports["a"] == 3, ROWS % 5 == 0)
-    with pytest.raises(ValueError, match="abstain="):
-        bound({"a": labels, "b": FLIPPED})
+    assert "abstain=" in refused(bound, {"a": labels, "b": FLIPPED})
     for name in ("y", "weights", "groups"):
-        with pytest.raises(ValueError, match="another name"):
-            bound({"a": TRUTH, name: FLIPPED})
+        assert "another name" in refused(bound, {"a": TRUTH, name: FLIPPED})
     one, two = bound(), bound({"a": ROWS % 3, "b": 0 * ROWS})  # the kernel does not look at them
     np.testing.assert_array_equal(one.observed.points, two.observed.points)
     assert (one.groups, found(one, "leak")) == (None, [])
@@ -168,8 +167,7 @@ def test_soft_reports_come_whole():
         ({"a": soft, "b": 2 * soft}, "sum to 1"),
         ({"a": soft, "b": np.eye(4)[TRUTH]}, "one column per class, 3, got 4"),
     ):
-        with pytest.raises(ValueError, match=message):
-            bound(reports)
+        assert message in refused(bound, reports)
 
 
 # Weights and groups -------------------------------------------------------------------------
@@ -190,9 +188,7 @@ def test_soft_reports_come_whole():
     ],
 )
 def test_weights_and_groups_that_do_not_fit_are_refused(options, message):
-    with pytest.raises(ValueError, match=message) as error:
-        bound(**options)
-    assert "\n" not in str(error.value)
+    assert message in refused(bound, **options)
 
 
 def test_copies_are_one_group_and_what_many_share_is_none():
@@ -230,18 +226,13 @@ def test_copies_are_one_group_and_what_many_share_is_none():
 @pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize("confidence", ["0.9", 0, 1.0, 95, float("nan")])
 def test_what_is_no_confidence_is_refused(confidence):
-    answers = np.stack([TRUTH, FLIPPED, TRUTH], axis=1)
-    for call in (
-        lambda: jgram.score(TRUTH, CITY, confidence=confidence),
-        lambda: rank_reports({"a": TRUTH, "b": FLIPPED}, CITY, confidence=confidence),
-        lambda: compare(TRUTH, FLIPPED, CITY, confidence=confidence),
-        lambda: jgram.rank_annotators(answers, confidence=confidence),
-        lambda: jgram.bootstrap(
-            jax.random.key(0), TRUTH, TRUTH, jgram.delta, confidence=confidence
-        ),
-    ):
-        with pytest.raises(ValueError, match=r"expected confidence in \(0, 1\), got"):
-            call()
+    answers, two = np.stack([TRUTH, FLIPPED, TRUTH], axis=1), {"a": TRUTH, "b": FLIPPED}
+    for call, *given in (
+        (jgram.score, TRUTH, CITY), (rank_reports, two, CITY), (compare, TRUTH, FLIPPED, CITY),
+        (jgram.rank_annotators, answers),
+        (jgram.bootstrap, jax.random.key(0), TRUTH, TRUTH, jgram.delta),
+    ):  # fmt: skip
+        assert "expected confidence in (0, 1), got" in refused(call, *given, confidence=confidence)
 
 
 @pytest.mark.thorough
@@ -271,6 +262,6 @@ def test_every_column_is_read_once_whatever_is_said_of_it(n, monkeypatch):
     assert bound(reports, texts).observed.size == min(n, 420)
     assert len(counted) == 4
     counted.clear()
-    with pytest.raises(ValueError, match="expected labels among 'a0', got 'a1' in row 2"):
-        bound(reports, texts, classes=["a0"])
+    message = refused(bound, reports, texts, classes=["a0"])
+    assert "expected labels among 'a0', got 'a1' in row 2" in message
     assert len(counted) == 4

@@ -1,5 +1,7 @@
 """Reports that are amounts, grades or scores: judged as labels are, by their ranks."""
 
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -18,6 +20,7 @@ from jgram.issues import label_issues
 from jgram.left_out import predict_numbers_left_out
 from jgram.observed import observe
 from jgram.report import rank_reports, score
+from tests.refusals import refused
 
 pytestmark = pytest.mark.thorough
 
@@ -202,9 +205,7 @@ def test_bad_numbers_are_refused_in_one_line(reports, options, message, unchecke
     if message is None:
         assert rank_reports(reports, Y, **options).separated
         return
-    with pytest.raises(ValueError, match=message) as error:
-        rank_reports(reports, Y, **options)
-    assert "\n" not in str(error.value)
+    assert re.match(f".*{message}", refused(rank_reports, reports, Y, **options))
 
 
 def test_what_is_chosen_is_said():
@@ -261,8 +262,8 @@ def test_wrong_numbers_are_found_and_checked():
     np.testing.assert_allclose(strict.wrong, found.wrong, atol=1e-9)
     noise = label_issues(NOISE, Y)
     assert (noise.informative, noise.number) == (False, 0)
-    with pytest.raises(ValueError, match=r"x_hat: expected numbers that differ, got 2.5 alone"):
-        label_issues(np.full(N, 2.5), Y)
+    message = refused(label_issues, np.full(N, 2.5), Y)
+    assert "x_hat: expected numbers that differ, got 2.5 alone" in message
 
 
 def code(arguments):
