@@ -176,7 +176,7 @@ def draw_answers(
     Returns:
         The columns, and the number of all records where not all are kept.
     """
-    files, reading, _ = opened(source, replace(reading, names=tuple(dict.fromkeys(names))))
+    files, reading, _ = opened(source, replace(reading, names=tuple(names)))
     kept: list[Batch] = []
     known: dict[str, str] = {}
     limit, size, total, end = _ALL, 0, 0, 0

@@ -129,8 +129,6 @@ def read_columns(
 
 def read_files(source: str | Path | Sequence[Path], reading: Reading) -> Batch:
     """As :func:`read_columns`, with the rows of the records."""
-    if reading.names is not None and len(set(reading.names)) < len(reading.names):
-        raise ValueError(f"expected distinct columns, got {', '.join(reading.names)}")
     for option in ("separator", "thousands", "decimal"):
         if getattr(reading, option) == "":
             raise ValueError(f"{option}: expected a character, got none")
@@ -239,6 +237,8 @@ def opened(source: Any, reading: Reading) -> tuple[list[Any], Reading, bool]:
 
     The source is as in :func:`list_files`; ``-``; or the files themselves, of one format.
     """
+    if reading.names is not None and len(set(reading.names)) < len(reading.names):
+        raise ValueError(f"expected distinct columns, got {', '.join(reading.names)}")
     if isinstance(source, str | Path):
         standard = str(source) == "-"
         files = [_StandardInput(sys.stdin.buffer.read())] if standard else list_files(source)
