@@ -87,14 +87,6 @@ def predict_numbers_left_out(
 
     Returns:
         Predictions ``[n]``, and whether they say more than the mean of the numbers.
-
-    Example:
-        >>> from jgram.observed import observe
-        >>> found, informative = predict_numbers_left_out(
-        ...     observe("rbf", np.arange(20.0)), None, np.arange(20) - 9.5
-        ... )
-        >>> informative, bool(np.abs(found - np.arange(20) + 9.5).max() < 2)
-        (True, True)
     """
     n, z = len(numbers), numbers[:, None]
     bases = _bases(observed, columns, n, None)

@@ -40,15 +40,7 @@ def find_encoding(source: Path | bytes, encoding: str | None = None) -> str:
     """The encoding that reads all of a text file, which is read through for it once.
 
     A mark at its beginning tells it, UTF-8 needs none; any other is found from the lines that are
-    not ASCII, by charset-normalizer.
-
-    Raises:
-        ValueError: Bytes that the encoding does not know, named by their row; an encoding that is
-            not found, or not there.
-
-    Example:
-        >>> [find_encoding("größe;preis".encode(name)) for name in ("utf-8", "cp1252")]
-        ['utf-8-sig', 'cp1252']
+    not ASCII, by charset-normalizer. Bytes that it does not know are refused, named by their row.
     """
     state = source.stat() if isinstance(source, Path) else None
     return _found(source, encoding, state and (state.st_size, state.st_mtime_ns, state.st_ino))

@@ -228,12 +228,6 @@ def merging(counts: Mapping[Any, float | int], merge: Merge, kept: Any = None) -
         counts: Records of every name.
         merge: ``None`` merges nothing; ``"auto"`` what differs in one letter at most from one more
             frequent name, but for those ``kept``; names to names what it says.
-
-    Example:
-        >>> merging({"Building": 90, "building ": 7, "Bulding": 3, "Road": 80}, "auto").merged
-        {'building ': 'Building', 'Bulding': 'Building'}
-        >>> merging({"low": 5, "Low": 1}, None).said
-        "class names are nearly equal: 'Low' (1) beside 'low' (5)"
     """
     if isinstance(merge, Mapping):
         names = {str(name): name for name in counts}

@@ -101,10 +101,8 @@ def difference(values: Any, *, name: str = "values") -> np.ndarray:
 def cut(column: Column) -> tuple[list[str], np.ndarray]:
     """The slices of a column in words, and which of them each record is in.
 
-    Numbers and dates that are many are cut in quarters; records without a value are a slice.
-
-    Raises:
-        ValueError: More than 200 slices, or one alone.
+    Numbers and dates that are many are cut in quarters; records without a value are a slice; more
+    than 200 slices, or one alone, are refused.
     """
     if column.is_block:
         raise ValueError(f"{column.name}: expected one column to slice by, got several")
@@ -144,11 +142,6 @@ def are_numbers(reports: Mapping[str, Column], kind: ReportKind = "auto") -> boo
 
     Found so where all are numbers, and one has fractions, several negative values, or whole numbers
     that lie far apart. Numbers beside words are refused.
-
-    Example:
-        >>> from jgram.data.columns import read
-        >>> [are_numbers({"a": read(x, "a")}) for x in ([1, 2, 3], [1.5, 2.0, 2.5], [-4, -1, 3])]
-        [False, True, True]
     """
     if kind not in get_args(ReportKind):
         raise ValueError(f"report_kind: expected auto, categories or numbers, got {kind!r}")
