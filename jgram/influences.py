@@ -190,11 +190,6 @@ def _log_ratio(linearisation: Linearisation, change: Array) -> Array:
 def linearise_frame(frame: Frame, squares: Array, total: Array) -> Linearisation:
     """:func:`linearise` from a frame and ``squares[n] = K(y_n, y_n)``."""
     inside, inverse = frame.inside, frame.inverse_factor
-    return Linearisation(
-        elimination=frame.elimination,
-        influence=jnp.matmul(inside, inverse.T, precision=HIGHEST),
-        inverse=jnp.matmul(inverse, inverse.T, precision=HIGHEST),
-        lengths=frame.lengths,
-        residual=jnp.maximum(squares - jnp.sum(inside**2, axis=1), 0.0),
-        total=total,
-    )
+    influence, squared = (jnp.matmul(x, inverse.T, precision=HIGHEST) for x in (inside, inverse))
+    residual = jnp.maximum(squares - jnp.sum(inside**2, axis=1), 0.0)
+    return Linearisation(frame.elimination, influence, squared, frame.lengths, residual, total)

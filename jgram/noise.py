@@ -251,17 +251,13 @@ def grouped_noise_tests(observed: Observed, found: Products) -> Float[np.ndarray
         signs = 1.0 - 2 * (places & 1)
     else:
         signs = np.vstack([np.ones(size), rng.choice([-1.0, 1.0], (SIGNS, size))])
-    labelled = z.any(axis=2) & (weights > 0)
-    enough = [len(np.unique(groups[present])) >= FEWEST_GROUPS for present in labelled]
-    told = zip(sums, enough, strict=True)
-    return np.array([_sign_p_value(part, signs) if tell else 1.0 for part, tell in told])
-
-
-def _sign_p_value(sums: np.ndarray, signs: np.ndarray) -> float:
-    """How often the sum over pairs of groups is as large under signs, the first of which are 1."""
-    apart = sums - np.diag(np.diag(sums))
-    drawn = np.sum((signs @ apart) * signs, axis=1)
-    return float(np.mean(drawn >= drawn[0] - 1e-9 * np.abs(apart).sum()))
+    p_values = np.ones(len(z))
+    for report, present in enumerate(z.any(axis=2) & (weights > 0)):
+        if len(np.unique(groups[present])) >= FEWEST_GROUPS:
+            apart = sums[report] - np.diag(np.diag(sums[report]))
+            drawn = np.sum((signs @ apart) * signs, axis=1)  # the first signs are 1
+            p_values[report] = np.mean(drawn >= drawn[0] - 1e-9 * np.abs(apart).sum())
+    return p_values
 
 
 @partial(jax.jit, static_argnames="count")
