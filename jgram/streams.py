@@ -162,22 +162,21 @@ class Stream:
         renamed = np.take_along_axis(names, np.maximum(self.labels, 0), axis=1)
         labels = np.where(self.labels >= 0, renamed, -1)
         with float64(), jax.default_matmul_precision("highest"):
-            whole = self._view(labels, np.ones(labels.shape[1]))
             alone, pairs = np.stack([np.arange(k)] * 2, 1), pairs_of(k)
             each = np.eye(d + 1)[self.labels][..., :-1]  # as classes are named in files
             sums = np.einsum("kcd,cm->kdm", each, self.sums)
-            asked = [
-                (whole, tested_together, (np.arange(k),)),
-                (whole, _published, (sums, names)),
-                (whole, paid_together, (alone,)),
+            views = [self._view(labels, np.ones(labels.shape[1]))]
+            asked: Any = [
+                (0, tested_together, (np.arange(k),)),
+                (0, _published, (sums, names)),
+                (0, paid_together, (alone,)),
             ]
             if (labels >= 0).all():
-                asked += [(whole, paid_together, (pairs,))] if k > 1 else []
+                asked += [(0, paid_together, (pairs,))] if k > 1 else []
             else:
-                for pair in pairs:
-                    view = self._view(labels[pair], labels[pair].min(axis=0) >= 0)
-                    asked.append((view, paid_together, (np.array([[0, 1]]),)))
-            noise, published, alone, *paid = self._answers(asked)
+                views += [self._view(labels[pair], labels[pair].min(axis=0) >= 0) for pair in pairs]
+                asked += [(1 + i, paid_together, (np.array([[0, 1]]),)) for i in range(len(pairs))]
+            noise, published, alone, *paid = self._answers(views, asked)
             found = jax.tree.map(lambda *parts: np.concatenate(parts), *(paid or [alone]))
             held, weights = labels[:, self.sample.pattern], self.sample.weights * self.drawn
             left = leave_blocks_out(self.observed, held, num_classes=d, weights=weights)
@@ -197,15 +196,13 @@ class Stream:
         spread = feature_spreads(self.observed, jnp.asarray(weights), mean, ones)[0]
         return _View(z, kept, np.column_stack([whole, away]), shares, np.asarray(spread))
 
-    def _answers(self, asked: Sequence[tuple[_View, Any, Any]]) -> list[Any]:
+    def _answers(self, views: list[_View], asked: list[tuple[int, Any, Any]]) -> list[Any]:
         """Answers of figures (:func:`jgram.contrasts.answer`), in one pass over the records."""
         size = np.maximum(self.totals, 1e-300)
-        views = list({id(view): view for view, _, _ in asked}.values())
-        place = [next(i for i, one in enumerate(views) if one is view) for view, _, _ in asked]
         means = Records(np.arange(len(size)), np.zeros((len(size), 0)), self.totals)
         at_means = [view.part(means, self.sums / size[:, None] @ view.columns) for view in views]
         figures, wants = [], []
-        for number, (_, figure, arguments) in zip(place, asked, strict=True):
+        for number, figure, arguments in asked:
             figures.append(figure(at_means[number], *arguments))
             function, given = next(figures[-1])
             if function in contrasts.OF_MEANS:
