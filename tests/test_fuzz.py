@@ -28,10 +28,10 @@ from scipy.special import ndtri
 from sklearn.covariance import ledoit_wolf
 
 from jgram.annotators import answers_from_label_studio
-from jgram.cli.images import read_images
+from jgram.cli.images import draw_images
 from jgram.data import Reading, count_files, encode_reports, prepare_table, read_columns
 from jgram.data.columns import column, time_keys
-from jgram.datasets import read_images as image_files
+from jgram.datasets import read_images
 from jgram.table_kernel import TableKernel
 
 pytestmark = [pytest.mark.thorough, pytest.mark.usefixtures("unchecked")]
@@ -334,8 +334,9 @@ def test_a_damaged_file_is_read_or_refused_in_one_line(tmp_path, rng, suffix, cu
     path = tmp_path / f"case{suffix}"
     path.write_bytes(data)
     if suffix == ".png":
-        read_or_refused(path, lambda: read_images(tmp_path, [0], 1, None, {}))
-        read_or_refused(path, lambda: image_files(tmp_path))
+        listed = {"row": 2, "label": "a", "suggested": "b", "wrong": 0.5}
+        read_or_refused(path, lambda: draw_images(tmp_path, None, [listed], 1, {}))
+        read_or_refused(path, lambda: read_images(tmp_path))
     else:
         read_or_refused(path, lambda: read_columns(path))
         read_or_refused(path, lambda: count_files(path, Reading(("label",))))
