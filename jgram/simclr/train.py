@@ -190,7 +190,7 @@ def _settings(architecture: Architecture, batch_size: int, images: np.ndarray) -
         "learning_rate": LEARNING_RATE,
         "temperature": TEMPERATURE,
         "images": list(images.shape),
-        "pixels": _digest(images),
+        "pixels": hashlib.sha256(np.ascontiguousarray(images).data).hexdigest(),
     }
 
 
@@ -271,18 +271,10 @@ def _manager(directory: str | Path) -> ocp.CheckpointManager:
     return ocp.CheckpointManager(Path(directory).absolute(), options=options)
 
 
-def _digest(*parts: Any) -> str:
-    """Of the bytes of arrays."""
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(np.ascontiguousarray(part).data)
-    return digest.hexdigest()
-
-
 def _sealed(folder: Path) -> str:
-    """Of all files of a checkpoint but the seal itself."""
+    """A digest of all files of a checkpoint but the seal itself."""
     files = sorted(file for file in folder.rglob("*") if file.is_file() and file.name != "seal")
-    return _digest(*(np.frombuffer(file.read_bytes(), np.uint8) for file in files))
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
 def _save(manager: ocp.CheckpointManager, training: Training, settings: dict[str, Any]) -> None:
@@ -304,15 +296,16 @@ def _load(manager: ocp.CheckpointManager) -> tuple[Training, dict[str, Any]]:
     try:
         if seal.exists() and seal.read_text() != _sealed(folder):
             raise ValueError("its files changed")
-        settings = dict(_part(manager, epoch, settings=ocp.args.JsonRestore()))
+        part = ocp.args.Composite(settings=ocp.args.JsonRestore())
+        settings = dict(manager.restore(epoch, args=part)["settings"])
         start = partial(initialize, architecture=_architecture(settings))
         shapes = jax.eval_shape(start, jax.random.key(0))
         steps = epoch * (settings["images"][0] // settings["batch_size"])
         empty = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes)
         empty = empty._replace(losses=np.zeros(steps, np.float32))
         options = ocp.checkpoint_utils.construct_restore_args(empty)
-        arguments = ocp.args.PyTreeRestore(empty, restore_args=options)
-        return jax.tree.map(jnp.asarray, _part(manager, epoch, training=arguments)), settings
+        part = ocp.args.Composite(training=ocp.args.PyTreeRestore(empty, restore_args=options))
+        return jax.tree.map(jnp.asarray, manager.restore(epoch, args=part)["training"]), settings
     except MemoryError:
         raise
     except Exception as error:  # orbax, tensorstore and json have many for a damaged file
@@ -320,11 +313,6 @@ def _load(manager: ocp.CheckpointManager) -> tuple[Training, dict[str, Any]]:
             f"{folder}: expected a checkpoint as it was written, got one that was damaged since: "
             "move this folder away to go on from the epoch before it"
         ) from error
-
-
-def _part(manager: ocp.CheckpointManager, epoch: int, **how: Any) -> Any:
-    (found,) = manager.restore(epoch, args=ocp.args.Composite(**how)).values()
-    return found
 
 
 def _architecture(settings: dict[str, Any]) -> Architecture:
