@@ -165,6 +165,8 @@ def check(
     Args:
         rules: Sentences, as at the top of this module. Beside a ``drift`` every report also has to
             be no worse than in the baseline.
+        ranking: Of the reports.
+        drift: Since a baseline.
         gold: Report to how many of its labels are right, of how many whose truth is known.
         strict: Whether a rule fails that is neither shown to hold nor to fail.
         when: When this was, for the history.

@@ -278,7 +278,7 @@ def payoffs(
     weights: Shaped[ArrayLike, " n"] | None = None,
     groups: Int[ArrayLike, " n"] | None = None,
 ) -> Payoffs:
-    """:class:`Payoffs` of all reports under one scorer at their mean.
+    """Payoffs of all reports under one scorer at their mean.
 
     Records that one of the reports does not label are left out of all. One kernel pass, then
     ``O(d^2)`` work a record (``O(d^3)`` with ``groups``).
@@ -287,8 +287,13 @@ def payoffs(
         observed: Observations and kernel.
         reports: Labels ``[k, n]``, negative where missing, or matrices ``[k, n, d]``, a row of
             zeros where missing.
+        num_classes: ``d``; the largest label plus one where it is left out.
+        weights: Frequencies ``[n]``.
         groups: Group of each record, any integers, concrete; groups are left out, and sampled, as
             a whole.
+
+    Returns:
+        :class:`Payoffs`.
 
     Raises:
         ValueError: Fewer than two records, classes or groups, or shapes that do not fit.

@@ -290,6 +290,9 @@ def fit_baseline(
         kinds: ``"number"``, ``"category"`` or ``"ignore"`` by column.
         num_features: Random features that stand for the kernel.
 
+    Returns:
+        A :class:`Baseline`.
+
     Raises:
         ValueError: Texts among the observations, or what :func:`jgram.rank_reports` refuses.
 

@@ -175,6 +175,9 @@ def gram(
     Returns:
         ``[d, d]``, symmetric, positive semi-definite for a positive definite kernel.
 
+    Raises:
+        ValueError: Shapes or concrete values that do not fit.
+
     Example:
         >>> gram(jnp.array([0, 1]), jnp.array([0.0, 0.0]), "rbf").tolist()
         [[0.25, 0.25], [0.25, 0.25]]

@@ -442,6 +442,9 @@ def observe(
         :class:`Codes`, :class:`Features` (:class:`Mapped` beyond :data:`KEPT` numbers) or
         :class:`Pairs`.
 
+    Raises:
+        ValueError: The observations do not fit the kernel.
+
     Example:
         >>> from jgram.kernels import rbf
         >>> observed = observe(rbf, np.array([0.0, 1.0, 3.0]))

@@ -229,6 +229,10 @@ def rewards(
         z: Reports as matrices, rows of zeros where labels are missing.
         observed: Observations; without them each report is paid by the others.
         groups: Group of each record, left out as a whole.
+
+    Raises:
+        ValueError: Fewer than two classes; fewer than three reports without observations; others
+            that are not told from noise.
     """
     k, _, d = z.shape
     if d < 2:

@@ -175,6 +175,9 @@ def plan(
         without: By the name of an observation or a report, the ranking of the same records without
             it, for what it is worth.
 
+    Raises:
+        ValueError: A pilot of fewer than 30 records, a power or width that is none.
+
     Example:
         >>> import numpy as np
         >>> from jgram import rank_reports

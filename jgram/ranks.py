@@ -100,6 +100,9 @@ def rank_pairs(
         groups, beyond: Of all, and of every pair, as of :func:`jgram.comparisons.sign_test`.
         confidence: Of all intervals and sets together.
 
+    Raises:
+        ValueError: The number of pairs does not fit the number of reports.
+
     Reference:
         Mogstad, Romano, Shaikh and Wilhelm, *Inference for Ranks with Applications to Mobility
         across Neighbourhoods and Academic Achievement across Countries*, 2024.

@@ -102,6 +102,9 @@ def update(
         reports: Labels ``[k, n]``, negative where missing; a pair takes the records both label.
         features: Of their observations, by the same kernel for the whole stream.
 
+    Raises:
+        ValueError: Shapes that do not fit, labels beyond the classes of the state.
+
     Example:
         >>> from jgram.kernels import Delta
         >>> rng = np.random.default_rng(0)
@@ -309,6 +312,9 @@ def verdict(state: State, names: Sequence[str], *, confidence: float = 0.95) -> 
         names: Of the reports, in their order.
         confidence: One minus the probability of ever telling a wrong order of any two reports that
             are as good as each other, or of a confidence sequence ever being wrong.
+
+    Raises:
+        ValueError: Names that are not as many as the reports.
 
     Reference:
         Ville, *Étude critique de la notion de collectif*, 1939; Howard et al., *Time-uniform,

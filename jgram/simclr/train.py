@@ -348,7 +348,11 @@ def _resume(
 
 
 def restore(directory: str | Path) -> tuple[Training, dict[str, Any]]:
-    """The last checkpoint in a directory, and the settings of its run."""
+    """The last checkpoint in a directory, and the settings of its run.
+
+    Raises:
+        FileNotFoundError: No checkpoint there.
+    """
     if not Path(directory).is_dir():
         raise FileNotFoundError(f"no such folder of checkpoints: {directory}")
     with _manager(directory) as manager:
@@ -391,7 +395,12 @@ def embed(
 
 
 def encode(checkpoint: str | Path, images: np.ndarray, *, features: bool = False) -> np.ndarray:
-    """:func:`embed` with the last checkpoint of :func:`train`, of images of the size trained on."""
+    """:func:`embed` with the last checkpoint of :func:`train`, of images of the size trained on.
+
+    Raises:
+        FileNotFoundError: No checkpoint there.
+        ValueError: Images of another dtype, or of another size than trained on.
+    """
     return _encode(restore(checkpoint), images, features)
 
 
