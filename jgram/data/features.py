@@ -47,17 +47,29 @@ def _scaled(points: np.ndarray, scaling: _Scaling) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Number:
-    """A column of numbers, dates or durations, and an indicator of where it is missing."""
+    """A column of numbers, dates or durations, and an indicator of where it is missing.
+
+    Attributes:
+        label: The column.
+        names: What the numbers are called.
+        start: The moment that dates are counted from.
+        levels: Distinct values ``[m]`` in order; the one in the middle where scores are linear.
+        scores: The score of each of them, or ``None`` for the value less the one in the middle.
+        missing: The score of a missing value.
+        scaling: Of the scores.
+        absent: Scaling of the indicator; ``None`` where no value was missing.
+        written: Of texts that are dates or numbers, how they are written.
+    """
 
     label: str
-    names: tuple[str, ...]  # what the numbers are called
-    start: Any  # the moment that dates are counted from
-    levels: np.ndarray = field(metadata=_ROW)  # values in order; the one amid where linear
-    scores: np.ndarray | None = field(metadata=_ROW)  # of each; None: values less the one amid
-    missing: float = 0.0  # the score of a missing value
+    names: tuple[str, ...]
+    start: Any
+    levels: np.ndarray = field(metadata=_ROW)
+    scores: np.ndarray | None = field(metadata=_ROW)
+    missing: float = 0.0
     scaling: _Scaling = _AS_IT_IS
-    absent: _Scaling | None = None  # of the indicator; None where no value was missing
-    written: Any = None  # of texts that are dates or numbers, how they are written
+    absent: _Scaling | None = None
+    written: Any = None
     kind: Literal["number"] = "number"
 
     @classmethod
@@ -145,12 +157,18 @@ class Category:
 
     Missing cells are a category of their own where there were any; a category that was not there is
     equally far from all.
+
+    Attributes:
+        label: The column.
+        names: What the numbers are called.
+        place: Of each category, which of the rows of ``points`` it is.
+        points: Numbers ``[m + 2, k]`` of the categories, of a missing cell and of any other.
     """
 
     label: str
     names: tuple[str, ...]
-    place: dict[Any, int]  # of each category, which of the rows of points it is
-    points: np.ndarray = field(metadata=_ROWS)  # of categories, a missing cell, any other
+    place: dict[Any, int]
+    points: np.ndarray = field(metadata=_ROWS)
     kind: Literal["category"] = "category"
 
     @classmethod
@@ -213,13 +231,20 @@ class Text:
     them, reduced to at most 64 singular vectors. A text of which nothing is left, a missing one
     included, is 0. Of more than 3 million characters the pieces are hashed, and the singular
     vectors are those of a sample of the texts: memory is bounded, whatever the texts.
+
+    Attributes:
+        label: The column.
+        names: What the numbers are called.
+        pieces: scikit-learn's counts of pieces.
+        weights: Its weights of them.
+        vectors: Singular vectors ``[k, pieces]``.
     """
 
     label: str
     names: tuple[str, ...]
-    pieces: Any  # scikit-learn's counts of pieces, and its weights of them
+    pieces: Any
     weights: Any
-    vectors: np.ndarray  # singular [k, pieces]
+    vectors: np.ndarray
 
     @classmethod
     def of(cls, given: Column) -> "Text":
