@@ -79,6 +79,7 @@ def folder(tmp_path_factory):
     return folder
 
 
+@pytest.mark.thorough
 def test_quiet_says_nothing_but_why_there_is_no_answer(jgram, folder):
     line = "rank visits.csv --report good --report bad --observation symptom --quiet"
     result = jgram(f"{line} --html quiet.html")
@@ -562,6 +563,7 @@ def test_rows_where_reports_differ_are_filled_in_and_settle_their_order(jgram, f
     assert "rows where reports differ" in refused.stderr
 
 
+@pytest.mark.thorough
 def test_rows_to_check_are_those_where_reports_differ_as_they_were_ranked(jgram, folder):
     """Names that are rare by rows are frequent by weight: they are not merged."""
     truth, row = np.array(["fever", "cold"] * 40), np.arange(80)

@@ -146,6 +146,7 @@ def test_gold_gives_accuracies_and_is_refused_where_it_is_none():
         assert said in refused(lambda gold=gold: rank_reports(reports, gold=gold))
 
 
+@pytest.mark.thorough
 def test_others_that_merge_classes_do_not_contradict_what_observations_see():
     """The only other report has two names for five classes, both rightly used."""
     rng = np.random.default_rng(8)
@@ -158,6 +159,7 @@ def test_others_that_merge_classes_do_not_contradict_what_observations_see():
     assert [one.keeps is None for one in pair.readings] == [False, True]
 
 
+@pytest.mark.thorough
 def test_gold_judges_soft_reports_alone_and_beside_observations():
     x, reports = panel(6, 300)
     soft = {name: 0.7 * np.eye(3)[reports[name]] + 0.1 for name in ("r0", "r3")}
@@ -254,6 +256,7 @@ def test_records_to_check_are_at_random_where_reports_differ():
     assert "expected 1 to" in refused(rows_to_check, labels, int(differ.sum()) + 1)
 
 
+@pytest.mark.thorough
 def test_checked_records_settle_what_another_kind_contradicts():
     x = np.random.default_rng(2).integers(0, 3, 1000)
     reports, y = leak(2)
@@ -279,6 +282,7 @@ def test_checked_records_settle_what_another_kind_contradicts():
     assert "expected gold=" in refused(lambda: rank_reports(reports, y, differing=("a", "b")))
 
 
+@pytest.mark.thorough
 def test_reports_that_others_tell_from_noise_are_not_noise():
     reports = panel(7, shares=(0.1, 0.2, 0.3, 1.0))[1]
     y = np.random.default_rng(0).normal(size=(600, 2))  # says nothing

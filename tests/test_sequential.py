@@ -116,6 +116,7 @@ def test_plans_that_cannot_be():
     assert f"{found.total:,} records in all" in str(found)
 
 
+@pytest.mark.thorough
 def test_what_right_labels_and_columns_are_worth(tmp_path, capsys):
     rng = np.random.default_rng(0)
     x = rng.integers(0, 2, 400)
@@ -169,6 +170,7 @@ def watch(capsys, source, *more):
     return ended.value.code or 0, capsys.readouterr()
 
 
+@pytest.mark.thorough
 def test_a_file_that_grows_is_watched_and_resumed(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("jgram.cli.process.prepare_process", lambda: None)
     rows, path, kept = lines(0, (0.1, 0.4), 900), tmp_path / "in.csv", tmp_path / "kept"
