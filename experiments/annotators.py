@@ -729,13 +729,11 @@ def summary(results: dict[str, Any]) -> tuple[list[tuple[str, str, str]], str]:
     ]
     words = results["weak_supervision"]["words of texts"]
     if "snorkel" in words:
-        numbers.append(
-            (
-                "functions that look for a word: Spearman with true precision; labels right",
-                f"{words['snorkel']:.3f}; {words['snorkel_labels']:.3f} (Snorkel), "
-                f"{words['majority']:.3f} (majority)",
-                f"{words['accuracy']:.3f}; {words['labels']:.3f}",
-            )
+        numbers[2] = (
+            "functions that look for a word: Spearman with true precision; labels right",
+            f"{words['snorkel']:.3f}; {words['snorkel_labels']:.3f} (Snorkel), "
+            f"{words['majority']:.3f} (majority)",
+            f"{words['accuracy']:.3f}; {words['labels']:.3f}",
         )
     models = results["panel_comparison"]["accuracy_less"]
     peers = ("agreement", "dawid_skene", "one_coin", "mace", "glad", "wawa")

@@ -218,7 +218,7 @@ def test_a_ranking_is_the_same_whatever_the_way_in(folder, capsys, way, options,
 )
 def test_a_stream_is_ranked_as_in_memory(folder, tmp_path, options, monkeypatch, capsys):
     monkeypatch.setattr(binding, "EXACT_RECORDS", 100)  # random features in memory, too
-    monkeypatch.setattr(jgram.report, "MOST_FEATURES", 1024)
+    monkeypatch.setattr(jgram.approximation, "MOST_FEATURES", 1024)
     asked = [*RANK, "--report", "bob", *["--observation", "u", "--observation", "v"],
              "--observation", "ward", *options.split()]  # fmt: skip
     _, known = judged(capsys, "rank", folder / "one.csv", *asked)
@@ -328,11 +328,11 @@ def test_annotators_of_a_folder_are_those_of_the_file(tmp_path, capsys):
 SLOW = """
 import sys, time
 from jgram.data import counting
-plain = counting._count_file
+plain = counting._count
 def slow(path, reading):
     time.sleep(0.0 if path.stem == "0" else {})
     return plain(path, reading)
-counting._count_file = slow
+counting._count = slow
 from jgram.cli import main
 main(sys.argv[1:])
 """
