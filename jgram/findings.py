@@ -277,7 +277,11 @@ def _volume_of_noise(evidence: Evidence) -> Finding | None:
     )  # fmt: skip
 
 
-FATAL = (lambda one: structural_zero(*one[:3]), _centred_features, _merged_classes)
+def _structural_zero(evidence: Evidence) -> Finding | None:
+    return structural_zero(*evidence[:3])
+
+
+FATAL = (_structural_zero, _centred_features, _merged_classes)
 """Why there is no score: the first that applies stands alone."""
 
 FINDINGS = (_rare_class, _near_singular, _near_mixture, _inside_the_noise, _volume_of_noise)
