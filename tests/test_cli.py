@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from datetime import date, timedelta
 from functools import lru_cache
 from importlib import import_module
@@ -209,6 +210,22 @@ def test_missing_labels_are_kept_dropped_or_refused(jgram):
     refused = jgram(f"{HOLES} raise")
     assert refused.exit_code == 2
     assert "24 of 240 labels missing" in refused.stderr
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_narrow_terminals_show_all_numbers(jgram, monkeypatch, width):
+    line = "rank visits.csv --report flipped --report bad --report good --observation symptom"
+    whole = jgram(line).stdout
+    monkeypatch.setattr("jgram.display.room", lambda: width)
+    narrow = jgram(line).stdout
+    table = [row for row in whole.splitlines() if row.startswith(("flipped ", "bad ", "good "))]
+    numbers = re.findall(r"-?[\d.]+", " ".join(table))
+    assert len(numbers) > 15
+    assert Counter(numbers) <= Counter(re.findall(r"-?[\d.]+", narrow))
+    rules = [row for row in narrow.splitlines() if row.startswith("─")]
+    assert max(map(len, rules)) <= width
+    assert len(rules) == {40: 4, 60: 2, 80: 2}[width]  # reports, and every kind of evidence
 
 
 def test_an_abstention_is_a_class(jgram):

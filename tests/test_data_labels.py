@@ -11,6 +11,8 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from jgram.data import encode_labels, encode_reports
 from tests.refusals import refused
@@ -54,6 +56,14 @@ def test_names_become_codes_and_are_kept(labels):
     assert {type(label) for label in encoded.classes} in ({str}, {int})
     assert encoded.rows.tolist() == [0, 1, 2, 3]
     assert not encoded.warnings
+
+
+@given(st.permutations(list(range(6))), st.permutations(WORDS))
+def test_order_of_records_does_not_change_the_classes(order, words):
+    labels = np.array([*words, "bee", "cow"])
+    encoded, moved = encode_labels(labels), encode_labels(labels[list(order)])
+    assert moved.classes == encoded.classes
+    assert moved.codes.tolist() == encoded.codes[list(order)].tolist()
 
 
 def test_declared_categories_and_absent_classes_stay():

@@ -280,3 +280,12 @@ def test_values_that_were_not_there_lie_between_their_neighbours_or_equally_far(
 def test_records_of_another_kind_are_refused(other, part):
     table = prepare_table({"age": [10, 20, 40], "sex": ["f", "m", "f"]})
     assert part in refused(table.points_of, other)
+
+
+def test_the_order_of_records_changes_nothing():
+    columns = {"age": [30, 41, None, 52, 28, 61], "sex": SEX}
+    order = np.array([3, 1, 5, 0, 2, 4])
+    moved = {name: [values[j] for j in order] for name, values in columns.items()}
+    np.testing.assert_allclose(
+        prepare_table(moved).points, prepare_table(columns).points[order], atol=1e-12
+    )
