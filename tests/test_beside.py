@@ -152,6 +152,7 @@ def test_gold_undoes_a_power_and_a_factor_a_class():
     assert _recalibrated(np.zeros((2, 19, 3)), known[:19])[0].tolist() == [1.0, 1.0]
 
 
+@pytest.mark.thorough
 def test_gold_against_everybody_is_said_and_gold_of_nothing_is_refused():
     answers, truth, y = panel(7, 60)
     against = {f"i{i}": int(truth[i] + 1) % 3 for i in range(30)}
@@ -168,6 +169,7 @@ def test_gold_against_everybody_is_said_and_gold_of_nothing_is_refused():
         assert said in refused(rank_annotators, answers, y_given, gold)
 
 
+@pytest.mark.thorough
 def test_what_is_known_of_half_of_the_items_and_of_rows_that_differ(tmp_path, capsys):
     answers, _, y = panel(8, 60)
     rows = {"item": answers.item, "annotator": answers.annotator, "label": answers.label}

@@ -122,6 +122,7 @@ def test_json_has_the_record_the_classes_and_the_rows_of_the_file(jgram, folder)
     assert len(found.wrong) == ROWS
 
 
+@pytest.mark.thorough
 def test_files_of_other_formats_and_what_else_is_asked(jgram, folder):
     result = jgram(f"{LINE.replace('csv', 'parquet')} --out found.csv")
     assert "118 of 120 records are judged" in result.stdout

@@ -110,6 +110,7 @@ def test_names_rows_and_summary_survive_in_any_order():
     np.testing.assert_array_equal(y, before)
 
 
+@pytest.mark.thorough
 def test_any_observations_and_their_options():
     _, labels, y = blobs(SIZES, 0.1)
     codes = labels.copy()

@@ -162,6 +162,7 @@ def test_doubts_are_said_beforehand():
     assert alone.bias is None
 
 
+@pytest.mark.thorough
 def test_a_missing_label_leaves_its_record_out():
     gaps = [None if row % 4 == 0 else NAMES[label] for row, label in enumerate(GOOD)]
     found = score(gaps, COLOUR)
@@ -226,6 +227,7 @@ def test_no_sentence_contradicts_its_own_table(confidence):
         agrees(sound(rank_reports(reports, y, num_classes=D, confidence=confidence)))
 
 
+@pytest.mark.thorough
 def test_what_would_decide_a_pair_is_said():
     ranking = sound(rank_reports({"one": wrong(0.3, 8), "two": wrong(0.4, 9)}, LEVEL))
     (pair,) = ranking.pairs

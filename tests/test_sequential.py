@@ -221,6 +221,7 @@ def test_ctrl_c_ends_standard_input_and_first_records_are_kept(tmp_path, capsys,
     assert signal.getsignal(signal.SIGINT) is before
 
 
+@pytest.mark.thorough
 def test_a_folder_is_watched_and_what_it_cannot_take_is_said(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("jgram.cli.process.prepare_process", lambda: None)
     rows, folder = lines(1, (0.3, 0.3), 200), tmp_path / "in"
