@@ -26,7 +26,7 @@ hypothesis.settings.register_profile("steady", max_examples=50, deadline=None, d
 hypothesis.settings.register_profile("long", max_examples=2000, deadline=None)
 hypothesis.settings.load_profile("steady")
 
-SLOW_EXAMPLES = ("jgram.simclr", "jgram.attack", "jgram.streams")
+SLOW_EXAMPLES = ("jgram.simclr", "jgram.attack", "jgram.streams", "jgram.drift")
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -103,6 +103,7 @@ def test_a_record_is_left_out_as_if_deleted(data, soft):
     np.testing.assert_allclose(grouped.covariance, found.covariance, rtol=1e-9)
 
 
+@pytest.mark.thorough
 def test_a_group_is_left_out_as_if_deleted(data):
     reports, y = data
     groups = np.random.default_rng(2).permutation(np.arange(len(y)) // 4)
