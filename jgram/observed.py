@@ -92,6 +92,7 @@ class _Bound:
 
     points: Any
     kernel: Any
+    _pass: Any  # from columns and weights to the products of the columns and the spread
 
     @property
     def size(self) -> int:
@@ -107,7 +108,7 @@ class _Bound:
         z = jnp.asarray(z)
         weights = jnp.ones(self.size, z.dtype) if weights is None else jnp.asarray(weights, z.dtype)
         columns = jnp.concatenate([weights[:, None], z], axis=1)
-        product, spread = self._pass(columns, weights)  # type: ignore[attr-defined]
+        product, spread = self._pass(columns, weights)
         return KernelPass(product[:, 1:], spread)
 
 

@@ -108,7 +108,8 @@ def rank_pairs(
         across Neighbourhoods and Academic Achievement across Countries*, 2024.
     """
     noise = jnp.asarray(noise_p_values) > 1 - confidence
-    k, expected = len(noise), len(pairs_of(len(noise)))
+    k = len(noise)
+    expected = k * (k - 1) // 2
     if pairs.means.shape[0] != expected:
         raise ValueError(
             f"expected payoffs of the {expected} pairs of {k} reports, got {pairs.means.shape[0]}"

@@ -554,14 +554,13 @@ def _published(judged: _Judged, more: Sequence[Finding] = ()) -> Iterator[ScoreR
         return
     about = {"num_classes": d, "weights": bound.weights, "product": judged.product}
     uncertain = judged.uncertain or uncertainties(bound.reports, bound.observed, **about)
-    classes = () if bound.numbers else bound.classes
+    classes, few = () if bound.numbers else bound.classes, _few_groups(judged.groups)
     for i, (name, labels) in enumerate(bound.reports.items()):
         found, seen, p_value, noise = uncertain[name], 0.0, 1.0, 1.0
         if judged.alone is not None:
             seen, p_value = float(judged.alone.seen[i]), float(judged.noise[i])
             noise = float(judged.told_noise[i])
-        told = None if _few_groups(judged.groups) else noise
-        looked = (found, seen, told, judged.confidence, bound.similar)
+        looked = (found, seen, None if few else noise, judged.confidence, bound.similar)
         findings = diagnose(Evidence(labels, bound.observed, classes, *looked))
         n, value = found.weights.sum(), found.log_score
         known = isfinite(value) and not any(f.level == "fatal" for f in findings)
@@ -594,7 +593,8 @@ def _ranking(judged: _Judged, verdicts: _Verdicts) -> Ranking:
     bound, d, ranked = judged.bound, len(judged.bound.classes), verdicts.ranked
     names, published, order = judged.names, list(_published(judged)), _order(ranked)
     place, best = {names[i]: position for position, i in enumerate(order)}, names[order[0]]
-    pairs = [_pair(judged, verdicts, p) for p in range(len(verdicts.z))]
+    chosen = enumerate(contrasts.pairs_of(len(names)).tolist())
+    pairs = [_pair(judged, verdicts, p, i, j) for p, (i, j) in chosen]
     pairs.sort(key=lambda pair: sorted((place[pair.better], place[pair.worse])))
     pairs = [
         replace(pair, taken=_taken(bound, pair)) if best in (pair.better, pair.worse) else pair
@@ -637,9 +637,9 @@ def _taken(bound: Bound, pair: PairComparison) -> tuple[Taken, ...]:
 
 
 def _pair_of(judged: _Judged, i: int, j: int) -> int:
-    """The number of the pair of two reports."""
-    numbers = contrasts.pairs_of(len(judged.names)).tolist()
-    return numbers.index([min(i, j), max(i, j)])
+    """The place of two reports in :func:`jgram.contrasts.pairs_of`."""
+    (i, j), k = sorted((i, j)), len(judged.names)
+    return i * (2 * k - i - 1) // 2 + j - i - 1
 
 
 def _slices(judged: _Judged, order: Sequence[int]) -> Slices:
@@ -720,9 +720,8 @@ def _share(found: Retention, i: int) -> tuple[float | None, tuple[float, float] 
     return float(found.ratio[i]), (float(found.lower[i]), float(found.upper[i]))
 
 
-def _pair(judged: _Judged, verdicts: _Verdicts, p: int) -> PairComparison:
-    """What is said of the pair of a number."""
-    i, j = contrasts.pairs_of(len(judged.names))[p]
+def _pair(judged: _Judged, verdicts: _Verdicts, p: int, i: int, j: int) -> PairComparison:
+    """What is said of pair ``p``, of the reports ``i`` and ``j``."""
     d, left, ranked = len(judged.bound.classes), judged.left, verdicts.ranked
     question, way = judged.questions[p], -1 if verdicts.z[p] < 0 else 1
     p_value, needed = float(verdicts.p_values[p]), float(verdicts.needed[p])

@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from jgram.data import Reading, check_aligned, drop_missing, encode_labels
-from jgram.data.columns import Column, read
+from jgram.data.columns import Column, distinct, read
 from jgram.data.files import Batch, batches, joined, numbered, opened, rows_of, shared
 from jgram.data.labels import EncodedLabels, Merge, merging
 
@@ -203,11 +203,9 @@ def _drawn(batch: Batch, item: str, limit: int) -> Batch:
     cells: Any = batch[item]
     if not isinstance(cells, list | np.ndarray):
         cells = cells.to_pylist()
-    draws = {
-        cell: int.from_bytes(blake2b(str(cell).encode(), digest_size=8).digest()) < limit
-        for cell in dict.fromkeys(cells if isinstance(cells, list) else cells.tolist())
-    }
-    rows = np.flatnonzero([draws[cell] for cell in cells])
+    names, codes = distinct(cells)
+    hashes = (blake2b(str(name).encode(), digest_size=8).digest() for name in names)
+    rows = np.flatnonzero(np.array([int.from_bytes(x) < limit for x in hashes], bool)[codes])
     return Batch({name: rows_of(x, rows) for name, x in batch.items()}, batch.rows[rows], batch.end)
 
 

@@ -516,18 +516,18 @@ def seconds(values: np.ndarray, name: str, start: Any = None) -> np.ndarray:
     try:
         if values.dtype.kind in "mM":
             return (values - start) / np.timedelta64(1, "s") if values.size else values
-        return np.array(
-            [(getattr(x, "start_time", x) - start).total_seconds() for x in values]
-        )  # pandas periods
+        return np.array([(_begun(x) - start).total_seconds() for x in values])
     except TypeError:
         raise ValueError(f"{name}: expected dates of one kind, got several") from None
 
 
 def first_of(values: np.ndarray) -> Any:
     """What :func:`seconds` counts from."""
-    return (
-        values.min() if values.dtype.kind in "mM" else getattr(values[0], "start_time", values[0])
-    )
+    return values.min() if values.dtype.kind in "mM" else _begun(values[0])
+
+
+def _begun(value: Any) -> Any:
+    return getattr(value, "start_time", value)  # of pandas periods
 
 
 def _array(data: Any, foreign: Any, name: str) -> tuple[np.ndarray, np.ndarray | None]:

@@ -145,13 +145,7 @@ def encode_reports(
     if similar.merged:
         columns = {name: _renamed(labels, similar.merged) for name, labels in columns.items()}
     keep = np.all([one.present | (missing != "drop") for one in columns.values()], axis=0)
-    used = [labels for labels in columns.values() if labels.values.size]
-    if not (keep.any() and used):
-        n = len(keep)
-        raise ValueError(f"{', '.join(columns)}: every one of the {n} records lacks a label")
-    if len({labels.kind for labels in used}) > 1:
-        together = np.concatenate([labels.values.astype(object) for labels in used])
-        refuse_mixed(together, ", ".join(columns))
+    used = _used(columns, keep)
     if not identifiers and classes is None and num_classes is None:
         for labels in columns.values():
             _refuse_identifiers(labels, weights)
@@ -340,6 +334,18 @@ def _checked(reports: Any, missing: Missing) -> dict[str, Column]:
     if 0 < len(days) < len(dates):  # some reports have days, others moments: one class at midnight
         columns = {name: _renamed(labels, days) for name, labels in columns.items()}
     return columns
+
+
+def _used(columns: Mapping[str, Column], keep: np.ndarray) -> list[Column]:
+    """The columns that have a label, labels of one type in all."""
+    used = [labels for labels in columns.values() if labels.values.size]
+    if not (keep.any() and used):
+        n = len(keep)
+        raise ValueError(f"{', '.join(columns)}: every one of the {n} records lacks a label")
+    if len({labels.kind for labels in used}) > 1:
+        together = np.concatenate([labels.values.astype(object) for labels in used])
+        refuse_mixed(together, ", ".join(columns))
+    return used
 
 
 def _counts(columns: Iterable[Column], weights: np.ndarray | None) -> dict[Any, float]:

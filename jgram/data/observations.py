@@ -73,17 +73,7 @@ def check_observations(
         raise ValueError(f"{name}: expected at least one record, got none")
     columns = read_table(named, name)
     if kind == "auto":
-        measured: dict[bool, str] = {}
-        for label, given in columns.items():
-            if not given.measured:
-                refuse_unlike_numbers(given)
-            measured.setdefault(given.measured, label)
-        if len(measured) > 1:
-            raise ValueError(
-                f"{measured[False]}: cannot mix categories with the numbers of {measured[True]}: "
-                "bin the numbers (--bins 4), or encode the categories as numbers"
-            )
-        kind = "numeric" if True in measured else "categorical"
+        kind = _detect_kind(columns)
     title = listing(columns, quote=False)
     if kind == "categorical":
         return _categorical(columns, title, records)
@@ -149,26 +139,47 @@ def find_leaks(
     # A copy has as many values as the report has classes, and others only where it has no label.
     most = max((int(np.max(x)) + 1 + int(np.sum(x < 0)) for x in labels_of.values()), default=0)
     for part in (part for whole in read_table(y, name).values() for part in whole.parts):
-        for report, x in numbers.items() if part.measured else ():
-            column = part.plain
-            both = column.present & ~np.isnan(x)
-            one = np.unique(x[both], return_inverse=True)[1]
-            two = np.unique(column.numbers[both[column.present]], return_inverse=True)[1]
-            size = int(one.max(initial=0))
-            if size > 1 and (np.array_equal(one, two) or np.array_equal(one, size - two)):
-                found.append((report, part.name))
+        if part.measured:
+            found += [(report, part.name) for report, x in numbers.items() if _ordered(x, part)]
         some = part.values[: 4 * most + 4]
         if some.dtype.kind in "iuf" and len(np.unique(some)) > most:
             continue  # a report has no so many classes
-        size = len(part.factors[0])
-        for report, labels in labels_of.items() if size <= most else ():
-            codes = labels, part.codes
-            first = representatives(codes, [int(labels.max()) + 1, size]).first
-            pairs = np.stack(codes, axis=1)[first]
-            pairs = pairs[(pairs >= 0).all(axis=1)]
-            if 2 <= len(np.unique(pairs[:, 0])) == len(pairs) == len(np.unique(pairs[:, 1])):
-                found.append((report, part.name))
+        if len(part.factors[0]) <= most:
+            found += [(report, part.name) for report, x in labels_of.items() if _same(x, part)]
     return tuple(found)
+
+
+def _detect_kind(columns: Mapping[Any, Column]) -> Kind:
+    kinds: dict[bool, str] = {}
+    for label, given in columns.items():
+        if not given.measured:
+            refuse_unlike_numbers(given)
+        kinds.setdefault(given.measured, label)
+    if len(kinds) > 1:
+        raise ValueError(
+            f"{kinds[False]}: cannot mix categories with the numbers of {kinds[True]}: bin the "
+            "numbers (--bins 4), or encode the categories as numbers"
+        )
+    return "numeric" if True in kinds else "categorical"
+
+
+def _ordered(numbers: np.ndarray, part: Column) -> bool:
+    """Whether a column has the order of these numbers, or its opposite, where both have one."""
+    column = part.plain
+    both = column.present & ~np.isnan(numbers)
+    one = np.unique(numbers[both], return_inverse=True)[1]
+    two = np.unique(column.numbers[both[column.present]], return_inverse=True)[1]
+    size = int(one.max(initial=0))
+    return size > 1 and (np.array_equal(one, two) or np.array_equal(one, size - two))
+
+
+def _same(labels: np.ndarray, part: Column) -> bool:
+    """Whether each label goes with one value of a column, and each value with one label."""
+    codes = labels, part.codes
+    first = representatives(codes, [int(labels.max()) + 1, len(part.factors[0])]).first
+    pairs = np.stack(codes, axis=1)[first]
+    pairs = pairs[(pairs >= 0).all(axis=1)]
+    return 2 <= len(np.unique(pairs[:, 0])) == len(pairs) == len(np.unique(pairs[:, 1]))
 
 
 def refuse_unlike_numbers(given: Column) -> None:

@@ -274,7 +274,10 @@ def _manager(directory: str | Path) -> ocp.CheckpointManager:
 def _sealed(folder: Path) -> str:
     """A digest of all files of a checkpoint but the seal itself."""
     files = sorted(file for file in folder.rglob("*") if file.is_file() and file.name != "seal")
-    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
 
 
 def _save(manager: ocp.CheckpointManager, training: Training, settings: dict[str, Any]) -> None:
